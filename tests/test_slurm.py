@@ -1,4 +1,4 @@
-"""Slurm: the requests of the stages, the workers on the nodes and requeued jobs. tests/cluster.py runs a real Slurm."""
+"""Slurm: the requests of the stages, the workers on the nodes and requeued jobs."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ from pipeline.settings.params import load
 from pipeline.training import nodes
 from pipeline.workflow import slurm, stage
 from tests.projects import ROOT
+from tests.refusals import refused
 from tests.small_run import PATIENCE, Training
-from transformer.config.reading import UserError
 
 TRAIN = "train@demo-tiny"
 JOB = {"JobState": "RUNNING", "NodeList": "n[1-2]", "CPUs/Task": "2"}
@@ -45,10 +45,8 @@ class FakeSlurm:
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin = folder, folder / "bin"
         self.bin.mkdir()
-        self.says("scontrol", "")
-        self.says("sinfo", "main*")
-        self.says("squeue", "")
-        self.says("sacct", "")
+        for command, answer in {"scontrol": "", "sinfo": "main*", "squeue": "", "sacct": ""}.items():
+            self.says(command, answer)
 
     def says(self, command: str, answer: str) -> None:
         self.script(command, f"#!/bin/sh\necho {command} $* >> {self.folder}/calls\ncat << END\n{answer}\nEND\n")
@@ -113,10 +111,8 @@ def submitted(name: str, **differences: object) -> set[str]:
 )
 def test_a_training_requests_its_nodes_gpus_cpus_memory_and_time(settings, options):
     assert submitted("train", **settings) == options | {"-t 4320"}
-
-
-def test_only_trainings_use_several_nodes_and_processes():
-    assert submitted("decode", nodes=2, processes=4) == submitted("decode")
+    if "device" not in settings:
+        assert submitted("decode", **settings) == submitted("decode"), "only trainings use several nodes and processes"
     assert "--gpus=1" in submitted("decode") and "--gpus=1" not in submitted("score")
 
 
@@ -128,20 +124,13 @@ def stale(project):
     return project
 
 
-def test_a_dry_run_shows_what_a_stage_requests(stale):
-    printed = stale.run("snakemake", "--workflow-profile", "profiles/slurm", "--dry-run", TRAIN)
-    (line,) = [line for line in printed.splitlines() if line.strip().startswith("resources:") and "runtime" in line]
-    shown = set(line.replace("resources:", "").strip().split(", "))
-    assert {"gpu=1", "mem_mb=16000", "runtime=4320", "slurm_extra=--signal=TERM@300"} <= shown
-
-
 def test_the_profile_submits_a_training_that_is_told_before_its_limit_and_queued_again(stale, fake):
     fake.script("sbatch", SBATCH)
     path = os.pathsep.join([str(fake.bin), str(Path(sys.executable).parent), os.environ["PATH"]])
     printed = stale.run("snakemake", "--workflow-profile", "profiles/slurm", TRAIN, status=1, PATH=path)
     assert "no more jobs" in printed
     words = (stale.root / "submitted").read_text().split("\n")
-    assert {"--signal=TERM@300", "--requeue", "--gpus=1", "--cpus-per-task=2"} <= set(words)
+    assert {"--signal=TERM@300", "--requeue", "--gpus=1", "--cpus-per-task=2", "16000", "4320"} <= set(words)
     assert words[words.index("-p") + 1] == "main"
     assert words[words.index("--output") + 1] == str(stale.root / f"work/logs/slurm/rule_{TRAIN}/%j.log")
 
@@ -169,9 +158,6 @@ def test_only_the_job_of_a_stage_that_nobody_cancelled_is_queued_again(fake, env
     fake.job(JobState=state)
     assert bool(slurm.requeue(environment)) == queued
     assert ("scontrol requeue 7" in fake.calls()) == queued
-
-
-def test_a_job_that_slurm_does_not_queue_again_is_reported(fake):
     fake.script("scontrol", "#!/bin/sh\necho 'Requested operation is disabled' >&2\nexit 1\n")
     assert "Requested operation is disabled" in slurm.requeue(MINE)
 
@@ -194,31 +180,21 @@ def test_the_command_of_a_stage_survives_the_signal_that_the_training_handles():
     assert shell.wait() == 0
 
 
-def test_nodes_without_an_allocation_are_refused(monkeypatch):
+def test_an_allocation_that_does_not_fit_is_refused(fake, monkeypatch):
+    """If Slurm names no host and each node took its own instead, each would start a training of its own."""
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(UserError, match=r"machine\.nodes: 2 needs an allocation of Slurm.*1 is possible here"):
+    with refused("machine.nodes: 2 needs an allocation of Slurm", "1 is possible here"):
         nodes.start(2, 1)
-
-
-def test_an_allocation_of_another_size_is_refused(fake, monkeypatch):
     fake.job()
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    with pytest.raises(UserError, match=r"machine\.nodes is 3, but job 7 has the nodes n1, n2"):
+    with refused("machine.nodes is 3, but job 7 has the nodes n1, n2"):
         nodes.start(3, 1)
-
-
-def test_a_host_that_slurm_does_not_name_is_an_error(fake, monkeypatch):
-    """If each node took its own host instead, it would start a training of its own."""
+    fake.says("sinfo", "")
+    with refused("sinfo shows no node n1, which this job has"):
+        nodes.address("n1")
     fake.script("scontrol", "#!/bin/sh\necho 'Invalid job id specified' >&2\nexit 1\n")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
     with pytest.raises(OSError, match="Invalid job id specified"):
         nodes.start(2, 1)
-
-
-def test_a_node_that_slurm_does_not_show_is_an_error(fake):
-    fake.says("sinfo", "")
-    with pytest.raises(UserError, match="sinfo shows no node n1, which this job has"):
-        nodes.address("n1")
 
 
 @pytest.mark.more

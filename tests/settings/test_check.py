@@ -18,8 +18,8 @@ from pipeline.settings.check import check
 from pipeline.settings.params import parse
 from pipeline.settings.studies import with_studies
 from tests.in_process import command
-from tests.projects import ROOT, python
-from tests.refusals import refusals, refused, spoilt
+from tests.projects import ROOT
+from tests.refusals import refusals, spoilt
 from transformer.config.reading import UserError
 
 # A nested list with 10^30 references to one text. To print, copy or compare the whole list would never end.
@@ -146,10 +146,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
     ("place", "value", "expected"),
     [
         ("base.model.d_model", 513, "an even number"),
-        ("base.model.h", 0, "a whole number above 0"),
         ("base.model.dropout", 1.0, "from 0 to below 1"),
-        ("base.model.norm", "post_norm", "one of post, pre"),
-        ("base.model.N", 2.0, "a whole number"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
         ("base.training.seed", 2**31, "a whole number from 0 to 2147483647"),
         ("base.training.threads", 1025, "from 1 to 1024"),
@@ -159,15 +156,8 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("base.normalise.max_ratio", 0.5, "0 (no limit) or a number of at least 1"),
         ("base.scoring.bootstrap", 10**6, "from 0 to 100000"),
         ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
-        ("machine.mirror", "http://host:port/copies", "'http://host:port/copies' is refused"),
-        ("machine.mirror", "ftp://host/copies", "ftp: is refused"),
-        ("corpora.wmt14-en-de.download.archives.europarl.url", "http://[/a.tgz", "'http://[/a.tgz' is refused"),
-        ("corpora.wmt14-en-de-hub.download.train.parquet", ["http://[/a.parquet"], "'http://[/a.parquet' is refused"),
-        ("corpora.multi30k.download.dev", [{"source": "text/a"}], "do not define a part"),
-        ("corpora.multi30k.download.test", [{"source": "/etc/a", "target": "text/b"}], "put the file or a link to it"),
         pytest.param("hardware.K80", 10**400, "a number above 0", id="hardware"),
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
-        ("corpora.demo.languages", ["en"], "a list"),
         ("corpora.demo.languages", ["en", "../de"], "a name of letters, digits"),
         ("corpora.demo.normalise", None, "{} is expected if nothing differs"),
         ("runs.demo-tiny.corpus", "dmo", "'dmo' is not in corpora or back_translations; did you mean 'demo'?"),
@@ -184,18 +174,14 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: 3"),
         ("sets.new", {"corpus": "demo", "archive": "dev", "source": "a", "target": "b"}, "dev is not an archive of"),
         ("ensembles.e", {"first": "demo-tiny/average"}, "ensembles.e.second is missing"),
-        ("ensembles.e", {"first": "demo-tiny/average", "second": "x"}, "valid names are demo-tiny/average"),
         ("decodings.d", {**LINE, "model": "ensembles/e"}, "valid names are demo-tiny/average"),
         ("decodings.d", {**LINE, "set": "demo"}, "'demo' is not a set; did you mean 'demo-dev'?"),
-        ("decodings.d", {**LINE, "beam": 0}, "decodings.d.beam: 0"),
-        ("decodings.d", {**LINE, "decoder": "samplin"}, "one of beam, greedy, sampling"),
         ("decodings.d", {**LINE, "decoder": "sampling", "beam": 2}, "d.beam: unknown key; valid keys are decoder, "),
         ("decodings.d", {**LINE, "decoder": "mbr", "candidates": {"decoder": "mbr"}}, "candidates.decoder: 'mbr'"),
         ("decodings.d", {**LINE, "decoder": "mcts"}, "has no value, which the decoder mcts needs"),
         ("decodings.demo-tiny", LINE, "is also a name in `runs`"),
         ("values.demo-tiny", {"model": "demo-tiny/average", "corpus": "demo"}, "is also a name in `runs`"),
         ("searches.demo-tiny", SEARCH, "is also a name in `runs`"),
-        ("studies.demo.searches", {"s": {**SEARCH, "trials": -1}}, "studies.yaml: demo.searches.s.trials: -1"),
         ("reverse_scores.r", LINE, "their sets are none"),
         ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
@@ -222,6 +208,9 @@ def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, small
         refusals({**small, block: {**small[block], name: next(iter(small[block].values()))}})
 
 
+FIRST = "base:\n  first: &all\n    steps: "
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -230,9 +219,16 @@ def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, small
         ("a: 1\nruns: {a: {}, b: {}, a: {}}", "the key 'a' of line 2 occurs again"),
         ("- runs", "is not a mapping"),
         ("", "is not a mapping"),
+        (f"{FIRST}2001-99-99\n", "'2001-99-99' is not a valid timestamp in line 3"),
+        (f'{FIRST}!!int "abc"\n', "'abc' is not a valid int in line 3"),
+        (f'{FIRST}!!float "abc"\n', "'abc' is not a valid float in line 3"),
+        (f"{FIRST}{'9' * 5000}\n", "9...9"),
+        (f"{FIRST}{{[{{b: 1}}]: 2}}\n", "unhashable"),
+        (f"{FIRST}!!omap [{{b: 1}}, {{b: 2}}]\n", "a key occurs twice"),
     ],
+    ids=lambda text: text and text[:40],
 )
-def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
+def test_a_file_that_is_none_or_holds_a_value_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
     if text is not None:
         (tmp_path / "params.yaml").write_text(text)
     done = command(tmp_path, "pipeline.commands.check")
@@ -241,61 +237,14 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("2001-99-99", "'2001-99-99' is not a valid timestamp in line 3"),
-        ("2001-01-01T25:00:00Z", "is not a valid timestamp in line 3"),
-        ('!!int "abc"', "'abc' is not a valid int in line 3"),
-        ('!!float "abc"', "'abc' is not a valid float in line 3"),
-        ('!!bool "abc"', "'abc' is not a valid bool in line 3"),
-        ("0b_", "'0b_' is not a valid int in line 3"),
-        ("9" * 5000, "9...9"),
-        ("{[{b: 1}]: 2}", "unhashable"),
-        ("!!omap [{b: 1}, {b: 2}]", "a key occurs twice"),
-    ],
-    ids=lambda text: text[:20],
-)
-def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
-    with refused("params.yaml cannot be read: ", expected):
-        parse(f"base:\n  first: &all\n    steps: {value}\n")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["score", "train"])
-def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
+def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path):
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
     (tmp_path / "params.yaml").write_text(text.replace("    nfc: true", "    nfd: true"), encoding="utf-8")
-    options = {
-        "score": (
-            "--translations",
-            "t",
-            "--dev",
-            "d",
-            "--test",
-            "e",
-            "--training",
-            "c",
-            "--out",
-            "o",
-            "--metrics",
-            "m",
-            "--plots",
-            "p",
-        ),
-        "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s", "--times", "t"),
-    }
-    done = command(tmp_path, f"pipeline.{stage}", "demo-tiny", *options[stage])
+    outputs = ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s", "--times", "t")
+    done = command(tmp_path, "pipeline.train", "demo-tiny", *outputs)
     assert done.returncode == 1
-    assert done.stderr == f"{stage}: params.yaml: base.normalise.nfd: unknown key; did you mean 'nfc'?\n"
+    assert done.stderr == "train: params.yaml: base.normalise.nfd: unknown key; did you mean 'nfc'?\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "params.yaml"]
-
-
-def test_the_check_needs_nothing_heavy():
-    script = "import sys, pipeline.settings.check; print([m for m in sys.modules if '.' not in m])"
-    modules = json.loads(python(ROOT, "-c", script).stdout.replace("'", '"'))
-    heavy = {"torch", "mlflow", "matplotlib", "pyarrow", "pydantic", "sacremoses", "sacrebleu", "sentencepiece"}
-    assert not heavy & set(modules)
 
 
 # Schemas for editors
@@ -309,6 +258,8 @@ def test_the_schemas_are_current_and_accept_what_is_shipped(params, name):
     assert (ROOT / file).read_text(encoding="utf-8").startswith(f"# yaml-language-server: $schema={name}\n")
     validator = Draft7Validator(json.loads(text))
     Draft7Validator.check_schema(validator.schema)
+    described = validator.schema["definitions"]["Run"]["properties"]["h"]
+    assert described["description"] == "attention heads", "the comment of params.yaml"
     shipped = parse((ROOT / file).read_text(encoding="utf-8"))
     assert list(validator.iter_errors(shipped)) == []
     run = shipped["runs"]["demo-tiny"] if file == "params.yaml" else shipped["demo"]["runs"]["demo-tiny"]
@@ -318,13 +269,6 @@ def test_the_schemas_are_current_and_accept_what_is_shipped(params, name):
         assert len(list(validator.iter_errors(shipped))) == 1, key
         run.clear()
         run.update(before)
-
-
-def test_the_schema_describes_settings_by_the_comments_of_params_yaml():
-    defined = json.loads((ROOT / "params.schema.json").read_text(encoding="utf-8"))["definitions"]
-    assert defined["ModelConfig"]["properties"]["h"]["description"] == "attention heads"
-    assert defined["Run"]["properties"]["h"]["description"] == "attention heads"
-    assert "description" not in defined["SamplingConfig"]["properties"]["seed"]  # the comment of another seed
 
 
 # Studies
@@ -361,7 +305,6 @@ def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text, tmp_path):
     [
         ("studies: {}\n", "{}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
         ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is not possible"),
-        ("", "mine: {runs: [a, b]}", "studies.yaml: mine.runs: ['a', 'b'] is not possible"),
         ("", "a: {b: c", "studies.yaml cannot be read"),
         ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not possible; a name of"),
     ],
@@ -411,9 +354,7 @@ def test_the_command_lists_and_selects_and_keeps_a_link(tmp_path, text):
     shutil.copy(ROOT / "studies.yaml", tmp_path)
     (tmp_path / "params.yaml").symlink_to(shared)
     listed = command(tmp_path, "pipeline.commands.study").stdout
-    lines = [re.split("  +", line) for line in listed.splitlines()]
-    assert ["demo", "1", "selected", "the demonstration: pairs from a grammar"] in lines
-    assert ["paper", "22", "Tables 2 and 3 of the paper, on WMT14"] in lines
+    assert re.search("^demo +1 +selected ", listed, re.MULTILINE) and re.search("^paper +22 ", listed, re.MULTILINE)
     wrong = command(tmp_path, "pipeline.commands.study", "papr")
     assert wrong.returncode == 1 and "did you mean 'paper'?" in wrong.stderr
     assert shared.read_text(encoding="utf-8") == text
@@ -423,15 +364,8 @@ def test_the_command_lists_and_selects_and_keeps_a_link(tmp_path, text):
     assert said.returncode == 0 and "in no study of studies.yaml: runs.demo-tiny-h1\n" in said.stdout
     assert (tmp_path / "params.yaml").is_symlink()
     assert shared.read_text(encoding="utf-8") == study.select(text, "table2")
-    shared.write_bytes("# Größe\n".encode("latin-1") + text.encode())
-    wrong = command(tmp_path, "pipeline.commands.study", "demo")
-    assert wrong.returncode == 1 and "params.yaml cannot be read" in wrong.stderr and wrong.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("module", ["study", "plan"])
-def test_a_wrong_setting_of_a_study_is_named_by_its_file(tmp_path, text, module):
-    (tmp_path / "params.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "studies.yaml").write_text("mine: {runs: {new: {corpus: demo, model: tiny, dk: 8}}}\n")
-    wrong = command(tmp_path, f"pipeline.commands.{module}", "mine")
-    assert wrong.returncode == 1
-    assert f"{module}: studies.yaml: mine.runs.new.dk: unknown key; did you mean 'd_k'?" in wrong.stderr
+    for module in ("study", "plan"):
+        wrong = command(tmp_path, f"pipeline.commands.{module}", "mine")
+        assert wrong.returncode == 1
+        assert f"{module}: studies.yaml: mine.runs.new.dk: unknown key; did you mean 'd_k'?" in wrong.stderr
