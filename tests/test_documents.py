@@ -1,10 +1,14 @@
-"""Links and names in the documents exist, and the README has the numbers of the report."""
+"""Links, names and commands in the documents exist, recipes pass the check, and the README has the report's numbers."""
 
+import copy
 import csv
+import importlib.util
 import re
 
 import pytest
+from ruamel.yaml import YAML
 
+from pipeline.settings.check import check
 from tests.projects import ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").rglob("*.md"))
@@ -14,6 +18,30 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROO
 def test_the_files_that_a_page_links_to_exist(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"\bmake ([a-z-]+)\b(?= ?[`\n]| [A-Z]+=)", text)) <= set(targets)
+    for module in set(re.findall(r"python -m ([a-z_.]+[a-z_])", text)) - {"pipeline.commands.NAME"}:
+        assert importlib.util.find_spec(module), module
+
+
+def test_the_settings_of_the_recipes_pass_the_check_and_have_the_example_of_params_yaml(params):
+    """The check reads the settings of all recipes together, with the run that their decoding names."""
+    params, pages = copy.deepcopy(params), [ROOT / "CONTRIBUTING.md", ROOT / "docs/how-to/own-text.md"]
+    blocks = [block for page in pages for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)]
+    example = re.search(r"((?:^#   .*\n)+)corpora:$", (ROOT / "params.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    mine = YAML(typ="safe").load(example[1].replace("#", " "))["mine"]
+    for key, entries in [item for block in blocks for item in YAML(typ="safe").load(block).items()]:
+        if key != "corpora_in_use":
+            params[key] = {**params[key], **entries}
+        assert key != "corpora" or entries["mine"] == mine
+    params["corpora_in_use"] = list(dict.fromkeys(run["corpus"] for run in params["runs"].values()))
+    check(params)
+    assert params["runs"]["wmt14-en-de-h2"]["h"] == 2 and "mine-beam8" in params["decodings"]
 
 
 def test_the_tree_of_the_readme_names_what_is_there():

@@ -174,7 +174,7 @@ def test_dev_and_test_are_held_out_evenly_spread(collect, files):
     assert len(set().union(*sets.values())) == 1000
     for name, size in (("dev", 10), ("test", 30)):
         numbers = [int(text.split()[1]) for text in sets[name]]
-        steps = [b - a for a, b in itertools.pairwise(numbers)]
+        steps = [b - a for a, b in itertools.pairwise([0, *numbers, 1000])]
         assert numbers == sorted(numbers) and max(steps) <= 2 * 1000 / size
     assert all(written[f"{name}.de"] == written[f"{name}.en"].replace(b"line", b"zeile") for name in sets)
     assert collect(settings, name="again") == written

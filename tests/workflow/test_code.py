@@ -21,8 +21,8 @@ from pipeline.workflow import stage
 from pipeline.workflow.times import write_times
 from pipeline.workflow.unchanged import settings_of
 from tests.projects import ROOT, python
+from tests.refusals import refused
 from tests.stubs import StubProject
-from transformer.config.reading import UserError
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"
@@ -42,32 +42,28 @@ def append(project: StubProject, path: str, text: str) -> None:
 # The digest
 
 
-def digests(tmp_path: Path, **files: str) -> str:
-    for name, text in files.items():
-        path = tmp_path / name.replace("__", "/").replace("_py", ".py")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return code.described("work", tmp_path)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "same"),
     [
         ("x = 1", "# why\nx = (\n    1\n)", True),
         ('"""What."""\n\n\ndef f():\n    """Why."""\n    return 1', "def f():\n    return 1", True),
         ("f(a, b)", "f(\n    a,\n    b,\n)", True),
-        ("x = 'a'", 'x = "a"', True),
         ("x = 1", "x = 2", False),
         ("x = 1", "x = 1.0", False),
         ("x = 'a'", "x = b'a'", False),
-        ("def f(a, b): pass", "def f(b, a): pass", False),
-        ("x = {**a, b: c}", "x = {b: c, **a}", False),
         ("x = None", "x = ...", False),
         ("return_ = f(a)", "return_ = f(*a)", False),
+        ("def f(a, b): pass", "def f(b, a): pass", False),
+        ("x = {**a, b: c}", "x = {b: c, **a}", False),
     ],
 )
 def test_what_is_the_same_code(tmp_path, old, new, same):
-    assert (digests(tmp_path, pipeline__work_py=old) == digests(tmp_path, pipeline__work_py=new)) == same
+    (tmp_path / "pipeline").mkdir()
+    found = set()
+    for text in (old, new):
+        (tmp_path / "pipeline/work.py").write_text(text)
+        found.add(code.described("work", tmp_path))
+    assert (len(found) == 1) == same
 
 
 def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path):
@@ -91,29 +87,15 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     before = code.described("work", tmp_path)
-    assert [line.split("  ")[1] for line in before.splitlines()] == [
-        "pipeline/one.py",
-        "pipeline/rooms/page.py",
-        "pipeline/rooms/templates/page.html",
-        "pipeline/work.py",
-        "transformer/package/__init__.py",
-        "transformer/three.py",
-    ]
+    left_out = {"pipeline/__init__.py", "pipeline/two.py", "pipeline/settings/check.py", "pipeline/other.py"}
+    assert [line.split("  ")[1] for line in before.splitlines()] == sorted(
+        name for name in files.keys() - left_out if ".DS_Store" not in name and "__pycache__" not in name
+    )
     (tmp_path / "pipeline/rooms/templates/page.html").write_text("<p> <!-- counts as bytes -->")
     assert code.changed(before, code.described("work", tmp_path)) == ["pipeline/rooms/templates/page.html"]
     (tmp_path / "pipeline/one.py").write_text("x =")
-    with pytest.raises(UserError, match=r"^pipeline/one.py, line 1: invalid syntax$"):
+    with refused("pipeline/one.py, line 1: invalid syntax"):
         code.described("work", tmp_path)
-
-
-def test_each_present_python_gives_the_same_digests():
-    program = "import pipeline.code as code; print(*map(code.described, code.scripts()), sep='', end='')"
-    ours = "".join(map(code.described, code.scripts()))
-    for version in ("3.11", "3.12", "3.13"):
-        if found := shutil.which(f"python{version}"):
-            done = subprocess.run([found, "-B", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-            # A shim of pyenv is there for versions that the folder does not choose.
-            assert done.stdout in (ours, "") and (done.returncode == 0 or "pyenv" in done.stderr), done.stderr
 
 
 def test_dvc_lock_has_the_digests_of_the_present_code():
@@ -150,11 +132,8 @@ def test_a_comment_a_docstring_and_a_layout_cost_one_stage_of_a_second(project):
     ("path", "stages_of"),
     [
         ("transformer/decoders/beam.py", {"decode"}),
-        ("transformer/decoders/greedy.py", set()),
-        ("transformer/optimisation.py", {"train"}),
         ("pipeline/scoring/bleu.py", {"score", "result", "collect", "report"}),
         ("pipeline/workflow/stage.py", set()),
-        ("pipeline/tracking/client.py", set()),
     ],
 )
 def test_a_change_of_meaning_concerns_the_stages_that_import_the_module(project, path, stages_of):
@@ -163,12 +142,6 @@ def test_a_change_of_meaning_concerns_the_stages_that_import_the_module(project,
     assert {name.partition("@")[0] for name in project.stale()} == stages_of
     planned = {name.partition("@")[0] for name in project.planned()}
     assert stages_of <= planned and not planned & {"train", "binarise"} - stages_of
-
-
-def test_a_syntax_error_is_one_line_and_starts_nothing(project):
-    append(project, MODEL, "x =\n")
-    printed = project.run("snakemake", "--cores", "2", status=1)
-    assert f"code: {MODEL}, line " in printed and "Traceback" not in printed and project.ran() == []
 
 
 def test_what_is_stale_is_shown_while_a_stage_runs_and_no_file_of_git_changes(project):
@@ -292,7 +265,6 @@ COMMAND = "--out models/${key}/checkpoints --scores"
     [
         (lambda project: (project.root / f"scores/{RUN}/training.json").write_text("{}"), "training.json is modified"),
         (lambda project: shutil.rmtree(project.root / f"models/{RUN}/checkpoints"), "checkpoints is deleted"),
-        (lambda project: (project.root / "data/demo/vocabulary.model").write_text("other"), "vocabulary.model is modified"),
         (lambda project: project.edit("params.yaml", *SMOOTHING), "base.training is modified"),
         (lambda project: project.edit("dvc.yaml", COMMAND, f" {COMMAND}"), "its command is changed"),
     ],
@@ -304,9 +276,12 @@ def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, c
     assert f"more than code has changed, so these remain stale: {TRAIN}: " in printed and says in printed
 
 
-def test_a_wrong_name_gets_the_right_one_and_a_path_is_no_name(project):
+def test_a_wrong_name_gets_the_right_one_and_a_path_is_no_name_and_a_syntax_error_starts_nothing(project):
     assert f"did you mean '{RUN}'?" in accept(project, "demo-tony", status=1)
     assert "is not possible" in accept(project, f"../work/{RUN}", status=1)
+    append(project, MODEL, "x =\n")
+    printed = project.run("snakemake", "--cores", "2", status=1)
+    assert f"code: {MODEL}, line " in printed and "Traceback" not in printed and project.ran() == []
 
 
 # Long trainings
@@ -324,10 +299,8 @@ def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(pr
     stale = f"{TRAIN} is stale only because of code (transformer/attention.py); it took 2 h 14 min."
     printed = project.run("snakemake", "--cores", "2", status=1)
     (line,) = [line for line in printed.splitlines() if line.startswith(f"snakemake: {stale}")]
-    last = printed.strip().splitlines()[-1]
-    assert (
-        last.startswith(f"snakemake: not started: {TRAIN} would run again; YES=1") and "commands.accept demo-tiny`" in line
-    )
+    assert "commands.accept demo-tiny`" in line
+    assert printed.strip().splitlines()[-1].startswith(f"snakemake: not started: {TRAIN} would run again; YES=1")
     assert project.ran() == [] and (project.root / f"models/{RUN}/checkpoints").exists() and "Traceback" not in printed
     assert line in project.run("snakemake", "--dry-run").splitlines()
     assert project.run("python", "-m", "pipeline.commands.check") == line.replace("snakemake:", "check:") + "\n"

@@ -90,14 +90,6 @@ def test_processes_claim_different_gpus_and_a_killed_one_leaves_its_own_free():
     assert fourth.end() == ""
 
 
-def test_a_stage_claims_what_dvc_yaml_states(params, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    eight = {**params, "machine": {**params["machine"], "processes": 8}}
-    assert devices.needed("train", eight) == 8
-    assert devices.needed("decode", eight) == 1
-    assert devices.needed("score", eight) == devices.needed("record", eight) == 0
-
-
 @pytest.mark.parametrize(
     ("setting", "environment"), [({"device": "cpu"}, {}), ({}, {"LOCAL_RANK": "1"}), ({}, {"CUDA_VISIBLE_DEVICES": ""})]
 )
@@ -110,7 +102,10 @@ def test_a_stage_on_a_cpu_and_a_worker_of_a_training_claim_nothing(params, monke
     assert dict(os.environ) == before and not devices.LOCKS.exists()
 
 
-def test_the_script_of_each_stage_with_gpus_has_the_name_of_the_stage():
+def test_a_stage_claims_what_dvc_yaml_states_by_the_name_of_its_script(params, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    eight = {**params, "machine": {**params["machine"], "processes": 8}}
+    assert [devices.needed(name, eight) for name in ("train", "decode", "score", "record")] == [8, 1, 0, 0]
     stages = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     for name in STAGES:
         if stages[name].get("do", stages[name])["meta"]["snakemake"]["gpu"]:
@@ -147,18 +142,7 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
     assert asked["train@other"] == "2" and asked["decode@other"] == "1"
 
 
-@pytest.mark.parametrize(
-    ("stage", "threads"),
-    [
-        ("train@demo-tiny", 3),
-        ("tune@s", 6),
-        ("decode@demo-tiny", 5),
-        ("decode_set@d", 5),
-        ("decode_set@e", 7),
-        ("score@s", 1),
-    ],
-)
-def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, stage, threads):
+def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params):
     params = copy.deepcopy(params)
     params["base"]["training"]["threads"], params["base"]["decoding"]["threads"] = 3, 5
     space = {"threads": [4, 6], "dropout": {"low": 0.1, "high": 0.2, "scale": "linear"}}
@@ -166,4 +150,12 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, stage, t
     params["searches"] = {"s": {**trial, "space": space}}
     model = {"model": "demo-tiny/average", "set": "demo-test"}
     params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
-    assert devices.threads_of(params, stage, 1) == threads
+    expected = {
+        "train@demo-tiny": 3,
+        "tune@s": 6,
+        "decode@demo-tiny": 5,
+        "decode_set@d": 5,
+        "decode_set@e": 7,
+        "score@s": 1,
+    }
+    assert {stage: devices.threads_of(params, stage, 1) for stage in expected} == expected

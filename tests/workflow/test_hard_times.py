@@ -1,23 +1,25 @@
-"""A lost cache, a read-only folder, two tools at once, a clock set back: one line reports each, and nothing is lost."""
+"""A lost cache, two tools at once, a clock set back, signals, no git: one line reports each, and nothing is lost."""
 
 import argparse
 import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from ruamel.yaml import YAML
 
-from pipeline.workflow import lock_files, stage
+from pipeline.workflow import hardware, lock_files, stage
 from pipeline.workflow.lock_files import LOCK, keep_or_put_back
 from pipeline.workflow.project import opened
 from tests.refusals import refused
@@ -25,6 +27,7 @@ from tests.stubs import StubProject
 
 SCORE = "scores/demo-tiny/score.json"
 CHECKPOINTS = "models/demo-tiny/checkpoints"
+BOOTSTRAP = ("    bootstrap: 1000 ", "    bootstrap: 500 ")  # score, result, collect and report depend on it
 
 
 # DVC's cache
@@ -40,15 +43,6 @@ def cached(project: StubProject, output: str) -> Path:
     return place / md5[:2] / md5[2:]
 
 
-def spoil(path: Path) -> None:
-    path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-    path.write_text('{"digest": 1}\n')
-
-
-def remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
 def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     shutil.rmtree(project.root / ".dvc/cache")
     status = project.run("python", "-m", "pipeline.commands.status")
@@ -59,9 +53,7 @@ def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     assert cached(project, CHECKPOINTS).exists()
 
 
-@pytest.mark.parametrize(
-    "folder", ["data", "models", "scores", "results", "reports", "models/demo-tiny", "scores/corpora/demo"]
-)
+@pytest.mark.parametrize("folder", ["results", "models/demo-tiny", "scores/corpora/demo"])
 def test_a_folder_of_outputs_outside_the_project_is_refused_before_a_stage_runs(project, tmp_path, folder):
     (project.root / folder).mkdir(parents=True, exist_ok=True)
     shutil.move(project.root / folder, tmp_path / "elsewhere")
@@ -85,16 +77,18 @@ def test_a_full_disk_is_one_line(project, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize(("output", "damage"), [(SCORE, Path.unlink), (CHECKPOINTS, spoil)])
-def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(project, output, damage):
+def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(project):
     """The next stages find the same bytes, and have nothing to do."""
-    made = project.root / output
-    file = made if made.is_file() else made / "made"
-    before = file.read_bytes()
-    damage(cached(project, output))
-    remove(made)
-    assert project.snakemake() == ["score@demo-tiny" if output == SCORE else "train@demo-tiny"]
-    assert file.read_bytes() == before
+    score, checkpoints = project.root / SCORE, project.root / CHECKPOINTS / "made"
+    before = score.read_bytes(), checkpoints.read_bytes()
+    cached(project, SCORE).unlink()
+    spoilt = cached(project, CHECKPOINTS)
+    spoilt.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    spoilt.write_text('{"digest": 1}\n')
+    score.unlink()
+    shutil.rmtree(checkpoints.parent)
+    assert sorted(project.snakemake()) == ["score@demo-tiny", "train@demo-tiny"]
+    assert (score.read_bytes(), checkpoints.read_bytes()) == before
     assert project.stale() == set()
 
 
@@ -169,7 +163,7 @@ def test_a_dvc_lock_with_a_merge_conflict_is_left_as_it_is(tmp_path, monkeypatch
 
 
 def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(project):
-    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    project.edit("params.yaml", *BOOTSTRAP)
     with project.at_work("dvc", "repro"):
         assert "is busy" in project.run("dvc", "repro", status=255)
         printed = project.run("snakemake", "--cores", "2", status=1)
@@ -187,21 +181,15 @@ def hold(path: Path, pid: int) -> None:
 
 
 @pytest.fixture
-def child() -> Iterator[subprocess.Popen]:
-    """A process that stays a zombie after its end, since nobody waits for it before the test is over."""
+def child():
     process = subprocess.Popen(["sleep", "600"])
     yield process
     process.kill()
     process.wait()
 
 
-def test_a_killed_process_that_is_a_zombie_blocks_no_start(project, child):
-    hold(project.root / ".dvc/tmp/rwlock", child.pid)
-    child.kill()
-    assert project.planned() == [], "it said that scores/demo-tiny/score.json is busy"
-
-
 def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_entries(tmp_path, child, monkeypatch):
+    """A killed process that stays a zombie, since nobody waits for it, counts as ended."""
     monkeypatch.chdir(tmp_path)
     path = lock_files.RWLOCK
     hold(path, child.pid)
@@ -215,15 +203,10 @@ def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_en
     lock_files.clear_rwlock()
     killer.join()
     assert json.loads(path.read_text()) == {"write": {}, "read": {}}
-
-
-def test_a_list_of_which_a_part_was_written_is_removed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lock_files.RWLOCK.parent.mkdir(parents=True)
-    for text in ("", '{"write": ', '{"read": []}'):
-        lock_files.RWLOCK.write_text(text)
+    for text in ("", '{"write": ', '{"read": []}'):  # of which DVC wrote a part
+        path.write_text(text)
         lock_files.clear_rwlock()
-        assert not lock_files.RWLOCK.exists()
+        assert not path.exists()
 
 
 # The clock and the disk
@@ -243,3 +226,61 @@ def test_a_stage_without_memory_ends_in_one_line(monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             stage.run(lambda _, allocate=allocate: allocate(10**15), argparse.ArgumentParser("train"), checked=False)
         assert ended.value.code == 1 and capsys.readouterr().err.startswith("train: out of memory; take a smaller model")
+
+
+# Snakemake's options, signals to its process alone, and git
+
+
+@pytest.mark.parametrize("options", ["train@demo-tiny", "--until decode@demo-tiny", "--omit-from score@demo-tiny"])
+def test_a_part_that_is_up_to_date_does_not_speak_for_the_rest(project, options):
+    assert "Nothing to do: every stage is up to date." in project.run("snakemake", "--cores", "2", *options.split())
+    project.edit("params.yaml", *BOOTSTRAP)
+    printed = project.run("snakemake", "--cores", "2", *options.split())
+    assert "Nothing to do: the targets are up to date; 4 other stages are stale." in printed
+    assert "BLEU" not in printed and project.ran() == []
+
+
+def test_a_stage_runs_by_its_name_and_only_dvc_forces_it(project):
+    printed = project.run("snakemake", "--forceall", "--cores", "2", "normalise@demo")
+    lines = [line for line in printed.splitlines() if line.startswith("[")]
+    assert lines and all(line.endswith("(not run: DVC has its result)") for line in lines) and project.ran() == []
+    project.run("dvc", "repro", "-f", "-s", "normalise@demo")
+    assert project.ran() == ["normalise@demo"]
+    said = project.run("snakemake", "--touch", "--cores", "2", status=1)
+    assert "--touch would call stages done that did not run" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_snakemakes_process_alone_stops_the_stages_too(project, number):
+    project.edit("params.yaml", *BOOTSTRAP)
+    with project.at_work("snakemake", "--cores", "2") as process:
+        below = psutil.Process(process.pid).children(recursive=True)
+        os.kill(process.pid, number)
+        printed = process.communicate(timeout=120)[1]
+        assert psutil.wait_procs(below, timeout=30)[1] == [], "no stage outlives its workflow"
+    assert process.returncode == 1 and printed.count("Stopping what is running.") == 1
+    assert "score@demo-tiny stopped after " in printed and "score@demo-tiny failed" not in printed
+
+
+def test_without_git_one_line_says_what_to_do_and_a_repository_around_the_folder_is_enough(tmp_path):
+    (tmp_path / "repository/part").mkdir(parents=True)
+    project = StubProject.new(tmp_path / "repository/part")
+    shutil.rmtree(project.root / ".git")
+    said = project.run("snakemake", "--dry-run", status=1)
+    what = f"{project.root} is not a git repository; clone the project with git, or run `git init` in this folder"
+    assert said.splitlines()[-1].endswith(what)
+    assert what in project.run("python", "-m", "pipeline.commands.status", status=1)
+    subprocess.run(["git", "init", "--quiet", "--separate-git-dir", tmp_path / "git", project.root.parent], check=True)
+    assert (project.root.parent / ".git").is_file()
+    project.run("snakemake", "--cores", "2", "download@demo")
+    assert project.ran() == ["download@demo"]
+
+
+def test_a_commit_that_git_does_not_name_is_missed_in_one_line(project, monkeypatch, capsys):
+    monkeypatch.chdir(project.root)
+    assert len(hardware.commit() or "") == 40 and not capsys.readouterr().err
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert hardware.commit() is None
+    said = capsys.readouterr().err
+    assert said.startswith("the commit of the code is not recorded: fatal: ") and said.count("\n") == 1
+    assert "git config --global --add safe.directory" in said

@@ -47,12 +47,6 @@ def commands(stage) -> list[str]:
 # The structure
 
 
-def test_each_stage_is_a_script_and_each_script_a_stage():
-    scripts = {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"}
-    assert scripts == set(STAGES)
-    assert {name.partition("@")[0] for name in stages()} <= set(STAGES)
-
-
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
     for name, stage in stages().items():
         top = ("reports", "results", "studies.yaml")
@@ -70,29 +64,22 @@ def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
                 )
 
 
-def test_the_check_stands_before_each_command_that_holds_a_name():
-    """DVC inserts names into shell commands. If a command of a stage fails, DVC does not run the next one."""
+def test_each_stage_is_a_script_that_is_checked_first_and_says_what_it_needs_of_the_machine():
+    """DVC inserts names into shell commands. If a command of a stage fails, DVC does not run the next one.
+
+    An output that persists has no run cache, and one that is not cached is made again by a clone.
+    """
+    assert {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"} == set(STAGES)
     for name, stage in stages().items():
-        first = ["python -m pipeline.commands.check"] * ("@" in name)
-        assert commands(stage)[:-1] == first, name
-
-
-def test_every_output_is_cached_but_the_report_and_the_results_which_stay():
-    """An output that persists has no run cache, and one that is not cached is made again by a clone."""
-    for name, stage in stages().items():
-        for out in stage.outs:
-            results = str(out).startswith("results/")
-            assert out.use_cache == (name != "report" and not results), f"{name}: {out}"
-            assert out.persist == results, f"{name}: {out}"
-
-
-def test_every_stage_says_what_it_needs_of_the_machine():
-    for name, stage in stages().items():
+        kind = name.partition("@")[0]
+        assert kind in STAGES and commands(stage)[:-1] == ["python -m pipeline.commands.check"] * ("@" in name), name
         needs = stage.meta["snakemake"]
         assert set(needs) == {"threads", "gpu", "mem_mb", "minutes"}, name
-        modules = code.closure(name.partition("@")[0]) if name != "code" else set()
-        on_a_device = Path("pipeline/workflow/hardware.py") in modules
-        assert needs["gpu"] == on_a_device, name
+        modules = code.closure(kind) if kind != "code" else set()
+        assert needs["gpu"] == (Path("pipeline/workflow/hardware.py") in modules), name
+        for out in stage.outs:
+            results = str(out).startswith("results/")
+            assert (out.use_cache, out.persist) == (kind != "report" and not results, results), f"{name}: {out}"
 
 
 def imported(path: Path) -> set[str]:
@@ -159,13 +146,6 @@ def test_an_edit_then_dvc_leaves_snakemake_nothing_and_an_earlier_commit_comes_b
     assert project.stale() == set()
 
 
-def test_a_named_target_is_stale_if_a_stage_before_it_is(project):
-    project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
-    assert project.planned("score@demo-tiny") == ["decode@demo-tiny", "score@demo-tiny"]
-    assert project.planned("report") == AFTER_DECODING
-    assert project.planned("train@demo-tiny") == []
-
-
 def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
     line = "{trial: {corpus: demo, model: tiny, trials: 1, steps: 2, seed: 1, metric: dev_loss, space: {dropout: [0.1]}}}"
     project.edit("params.yaml", "\nsearches: {}", f"\nsearches: {line}")
@@ -177,6 +157,7 @@ def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
 def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project):
     project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
     assert project.planned() == AFTER_DECODING
+    assert project.planned("score@demo-tiny") == ["decode@demo-tiny", "score@demo-tiny"]
     with project.at_work("snakemake", "--cores", "2"):
         second = project.run("snakemake", "--cores", "2", status=1)
         assert second.strip().split("\n")[-1].startswith("snakemake: another snakemake is running in this folder")
@@ -192,7 +173,6 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
         ("    nfc: true ", "    nfc: false ", {"normalise"}),
         ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise", "report"}),
         ("    norm: post ", "    norm: pre ", {"train"}),
-        ("    log_every: 100", "    log_every: 50", {"train"}),
         ("averaging:\n    checkpoints: 5 ", "averaging:\n    checkpoints: 4 ", {"average"}),
         ("    bootstrap: 1000 ", "    bootstrap: 500 ", {"score", "collect", "report"}),
         ("  P100: 9.5", "  P100: 9.6", {"report"}),
@@ -202,11 +182,6 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", set()),
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
         ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", set()),
-        (
-            "\ncorpora:\n",
-            "\ncorpora:\n  new: {languages: [a, b], download: {}, normalise: {}, vocabulary: {}}\n",
-            {"report"},
-        ),
     ],
 )
 def test_an_edit_to_a_setting_concerns_the_stages_that_use_it(built, old, new, stages_of):
@@ -234,41 +209,6 @@ def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project)
     assert times == {path: path.stat().st_mtime_ns for top in made for path in [top, *top.rglob("*")]}
 
 
-def test_the_recipe_for_own_text_trains_on_it(project):
-    """The README's recipe: add two files, copy the example above `corpora:` to below it, and replace the selection."""
-    for language in ("en", "de"):
-        path = project.root / f"text/mine/my.{language}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("a sentence\n")
-    page = (ROOT / "docs/how-to/own-text.md").read_text(encoding="utf-8")
-    recipe, corpus = re.search(r"```yaml\n(.*?)corpora:\n(.*?)```", page, re.DOTALL).groups()
-    text = (project.root / "params.yaml").read_text().replace("\ncorpora:\n", f"\ncorpora:\n{corpus}", 1)
-    text = text.replace("runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorpora_in_use: [demo]\n", recipe)
-    (project.root / "params.yaml").write_text(text)
-    planned = set(project.planned())
-    assert {"download@mine", "train@mine-tiny", "score@mine-tiny"} < planned
-    assert not [name for name in planned if "demo" in name]
-    project.run("snakemake", "--cores", "2", "download@mine")
-    assert project.ran() == ["download@mine"]
-
-
-NEW_SET = 'sets: {new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}}'
-NEW_DECODINGS = """\
-decodings:
-  on-new: {model: demo-tiny/average, set: new}
-  beam-1: {model: demo-tiny/average, set: demo-test, beam: 1}
-"""
-
-
-def test_a_set_and_decodings_run_themselves_and_the_report_alone(project):
-    project.edit("params.yaml", "\nsets: {}\n", f"\n{NEW_SET}\n")
-    project.edit("params.yaml", "\ndecodings: {}\n", f"\n{NEW_DECODINGS}")
-    new = ["collect", "decode_set@beam-1", "decode_set@on-new", "fetch_set@new", "report"]
-    assert sorted(project.stale()) == new
-    assert sorted(project.snakemake()) == new
-    assert project.repro() == []
-
-
 def test_results_stay_when_their_run_is_deselected_and_none_is_lost_by_a_failure(project):
     """Their stage has an output that is neither cached nor removed (`persist`)."""
     path, others = project.root / "results/demo-tiny.json", project.root / "results/decodings"
@@ -292,15 +232,10 @@ def test_an_output_that_is_gone_or_was_edited_comes_back(project):
     assert project.stale() == set()
 
 
-def keys_of(value) -> set[str]:
-    """All keys in nested mappings and lists."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
-    return (set(value) if isinstance(value, dict) else set()).union(*map(keys_of, inner))
-
-
-def test_no_setting_has_a_name_that_dvc_leaves_out_of_its_run_cache(params):
+def test_no_setting_has_a_name_that_dvc_leaves_out_of_its_run_cache():
     """DVC omits these keys from the hash of a stage's parameters. After an edit, it would restore the old outputs."""
-    assert not keys_of(params) & {"size", "nfiles"}
+    for name in ("params.yaml", "studies.yaml"):
+        assert not re.search(r"\b(size|nfiles): ", (ROOT / name).read_text(encoding="utf-8"))
 
 
 def test_wrong_settings_stop_both_tools_before_anything_runs(project):
@@ -311,10 +246,7 @@ def test_wrong_settings_stop_both_tools_before_anything_runs(project):
     assert project.ran() == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("corpus", "$(touch evil)"), ("run", "a;touch evil;"), ("run", "../../victim"), ("corpus", "a/b")],
-)
+@pytest.mark.parametrize(("kind", "name"), [("corpus", "$(touch evil)"), ("run", "../../victim")])
 def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(project, tmp_path, kind, name):
     victim = tmp_path / "victim" / {"corpus": "raw", "run": "average"}[kind] / "file"
     victim.parent.mkdir(parents=True)
@@ -335,18 +267,6 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(projec
     assert victim.read_text() == "not ours"
 
 
-@pytest.mark.more
-def test_pull_into_a_fresh_clone_leaves_nothing_to_do(project, tmp_path):
-    project.run("dvc", "remote", "add", "--default", "folder", str(tmp_path / "remote"))
-    project.commit("a remote")
-    project.run("dvc", "push")
-    clone = StubProject(tmp_path / "clone")
-    project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
-    clone.run("dvc", "pull")
-    assert clone.stale() == set()
-    assert clone.planned() == []
-
-
 def test_metrics_parameters_and_experiments(project):
     metrics = json.loads(project.run("dvc", "metrics", "show", "--json"))
     assert list(metrics[""]["data"]) == ["scores/demo-tiny/metrics.json"]
@@ -357,17 +277,13 @@ def test_metrics_parameters_and_experiments(project):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("way", ["--temp", "--queue"])
-def test_an_experiment_in_a_folder_of_its_own_runs_the_stages_concerned(project, way):
+def test_an_experiment_in_a_folder_of_its_own_runs_the_stages_concerned(project):
     def run(*arguments: str) -> str:
-        done = subprocess.run(**project.command("dvc", *arguments), capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return subprocess.run(**project.command("dvc", "exp", *arguments), stdout=subprocess.PIPE, check=True).stdout
 
-    printed = run("exp", "run", way, "--name", "other", "--set-param", "base.scoring.bootstrap=500")
-    printed += run("exp", "run", "--run-all") if way == "--queue" else ""
-    shown = json.loads(run("exp", "diff", "HEAD", "other", "--json"))
-    assert shown["params"]["params.yaml"] == {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}, printed
+    run("run", "--temp", "--name", "other", "--set-param", "base.scoring.bootstrap=500")
+    shown = json.loads(run("diff", "HEAD", "other", "--json"))
+    assert shown["params"]["params.yaml"] == {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}
     assert "scores/demo-tiny/metrics.json" in shown["metrics"] and project.stale() == set() and project.ran() == []
 
 
