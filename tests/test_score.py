@@ -1,15 +1,23 @@
-"""The score stage, on the thirty pairs of tests/data/compound-bleu."""
+"""The score stage and the comparison of two systems, on the thirty pairs of tests/data/compound-bleu."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
+import sacrebleu
+from ruamel.yaml import YAML
 
+from pipeline.commands import evaluate
+from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.evaluation import read_lines as lines
 from pipeline.score import score
 from pipeline.scoring.of_sets import aligned, places
+from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig
+from tests.in_process import command
 from tests.refusals import refused
 
 ROOT = Path(__file__).parent.parent
@@ -25,9 +33,9 @@ def write(path: Path, segments: list[str]) -> Path:
     return path
 
 
-def project(folder: Path) -> tuple[Path, dict]:
+def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one") -> tuple[Path, dict]:
     """Write translations as decode does, and evaluation sets as normalise does."""
-    sets, translations = {}, folder / "scores/one/translations"
+    sets, translations = {}, folder / "scores" / run / "translations"
     for name in ("dev", "test"):
         place = folder / f"data/sets/demo-{name}"
         write(place / "raw.en", SOURCES)
@@ -35,12 +43,23 @@ def project(folder: Path) -> tuple[Path, dict]:
         (place / "set.json").write_text(json.dumps({"corpus": "demo", "languages": ["en", "de"], "pairs": 30}))
         sets[name] = EvaluationSet.open(place)
     for name in ("dev.last", "dev.average", "test.average"):
-        write(translations / f"{name}.txt", HYPOTHESES)
+        write(translations / f"{name}.txt", translation)
     perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
     (translations / "translations.json").write_text(json.dumps(perplexities))
     records = [{"step": 1, "loss": 5.0}, {"step": 2, "loss": 4.5}, {"step": 2, "dev_loss": 4.75}]
     (translations.parent / "training.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
     return translations, sets
+
+
+def params_file(folder: Path, **changed) -> None:
+    params = load(ROOT / "params.yaml")
+    params["runs"] = {name: {"corpus": "demo", "model": "tiny"} for name in ("one", "two", "untrained")}
+    params["runs"]["french"] = {"corpus": "europarl-en-fr", "model": "tiny"}
+    params["corpora_in_use"] = ["demo", "europarl-en-fr"]
+    params["decodings"] = {"narrow": {"model": "one/average", "set": "demo-test", "beam": 1}}
+    params["base"]["scoring"] = {"bootstrap": 50, "seed": 1, **changed}
+    with open(folder / "params.yaml", "w", encoding="utf-8") as file:
+        YAML(typ="safe").dump(params, file)
 
 
 def test_sets_whose_counts_of_lines_differ_or_that_are_empty_are_refused(tmp_path):
@@ -79,3 +98,76 @@ def test_filtered_segments_are_found_in_their_order_or_named(tmp_path):
     for segments, line in ((["a", "d"], "line 2: 'd'"), (["c", "c"], "line 2: 'c'")):
         with refused(tmp_path / "filtered", line):
             places(write(tmp_path / "filtered", segments), full)
+
+
+def degraded(every: int) -> list[str]:
+    """The hypotheses, with the first word removed from every `every`-th line."""
+    return [line.split(" ", 1)[1] if number % every == 0 else line for number, line in enumerate(HYPOTHESES)]
+
+
+def test_two_decodings_of_one_model_have_a_p_value_and_two_trainings_have_none(tmp_path):
+    project(tmp_path)
+    project(tmp_path, degraded(1), "two")
+    shutil.copytree(tmp_path / "scores/two/translations", tmp_path / "scores/decodings/narrow")
+    (tmp_path / "scores/decodings/narrow/test.average.txt").rename(tmp_path / "scores/decodings/narrow/translation.txt")
+    params_file(tmp_path, bootstrap=200, seed=5)
+    one, two = (sacrebleu.corpus_bleu(lines, [REFERENCES]).score for lines in (HYPOTHESES, degraded(1)))
+    difference = rf"difference {two - one:+.2f} \(-\d+\.\d\d to -\d+\.\d\d, over the sentences\)"
+    for other, said in (("narrow", r", p = 0\.0[0-4]\d\d \(two-sided\)"), ("two", "; no p, because one seed each .*")):
+        ours = command(tmp_path, "pipeline.commands.evaluate", "one", "--against", other)
+        assert (ours.returncode, ours.stderr) == (0, "")
+        header, _, first, second, conclusion = ours.stdout.splitlines()
+        assert "30 pairs, nrefs:1|bs:200|seed:5|case:mixed|eff:no|tok:13a|smooth:exp|" in header
+        assert [first.split()[:2], second.split()[:2]] == [["one", f"{one:.2f}"], [other, f"{two:.2f}"]]
+        assert re.fullmatch(difference + said, conclusion), conclusion
+
+
+def test_a_file_can_be_compared_by_every_measure(tmp_path):
+    project(tmp_path)
+    params_file(tmp_path)
+    write(tmp_path / "other.txt", degraded(2))
+    words = ["one", "--against", "other.txt", "--metric", "bleu-published"]
+    result = command(tmp_path, "pipeline.commands.evaluate", *words)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "compound:split|ref:published" in result.stdout
+    assert result.stdout.splitlines()[2].split()[:2] == ["one", "73.83"]
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("one --against tow", "'tow' is not a run or a decoding of params.yaml, and not a file; did you mean 'two'"),
+        ("one --against one", "one is compared with itself"),
+        ("one --against two --metric bleu", "did you mean 'bleu-13a'"),
+        (
+            "one --against french",
+            "cannot be compared: one translates demo-test, french translates europarl-en-fr-test",
+        ),
+        ("params.yaml --against data/sets/demo-test/raw.de", "are both files"),
+        ("one --against spaces.txt", "one and spaces.txt have the same score, "),
+        (
+            "one --against untrained",
+            "untrained/translations/test.average.txt is missing; `make reproduce` writes it",
+        ),
+        ("one", "either SOURCE and REFERENCE, or --against"),
+        ("one text.en text.de --against two", "either SOURCE and REFERENCE, or --against"),
+    ],
+)
+def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, words, said):
+    project(tmp_path)
+    project(tmp_path, degraded(2), "two")
+    write(tmp_path / "spaces.txt", [f"{line} " for line in HYPOTHESES])
+    params_file(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with refused(said):
+        evaluate.main(evaluate.parser().parse_args(words.split()))
+    params_file(tmp_path, bootstrap=0)
+    with refused("base.scoring.bootstrap: 0 is not possible here"):
+        evaluate.main(evaluate.parser().parse_args(["one", "--against", "two"]))
+
+
+def test_the_test_set_is_that_of_the_run(tmp_path):
+    params_file(tmp_path)
+    params = load(tmp_path / "params.yaml")
+    for other in (str(DATA / "hyp.de"), "two"):
+        assert common_set([System.named(params, name) for name in ("one", other)]) == "demo-test"

@@ -1,24 +1,39 @@
-"""Translate any text and score the translation by every measure.
+"""Score a translation of any text by every measure, or compare two systems on one test set.
 
     python -m pipeline.commands.evaluate RUN SOURCE REFERENCE [--output FILE]
+    python -m pipeline.commands.evaluate SYSTEM --against SYSTEM [--metric bleu-13a]
 
-Translates SOURCE with RUN, a run of params.yaml or a model folder, and prints all measures of pipeline/scoring/bleu.py with
-95% intervals and signatures. SOURCE and REFERENCE match line by line. The source is normalised as the training text was;
-the reference is not changed. `--output` writes the translations to FILE. Reads params.yaml (base.scoring, runs).
+The first form translates SOURCE with RUN, a run of params.yaml or a model folder, and prints all measures of
+pipeline/scoring/bleu.py with 95% intervals and signatures. SOURCE and REFERENCE match line by line. The source is
+normalised as the training text was; the reference is not changed. `--output` writes the translations to FILE.
 
-The report compares trainings with several seeds, and decodings. `sacrebleu REFERENCE -i ONE OTHER --paired-bs` compares
-two files of translations.
+The second form prints the difference between the scores of two systems, with its interval. A system is a run, a decoding,
+or a file with a translation of each line of the test set, but not both are files. A run translates the test set of its
+corpus, a decoding the set that it names. The two sets may have different names if they have the same text. Two decodings by
+one model differ by the search only. For them, p is the probability of a difference of this size if both are equally good
+(two-sided, by bootstrap over the sentences). Two trainings also differ by their seeds, about which one translation of each
+says nothing, so there is no p. The report compares trainings with three seeds.
+
+Reads params.yaml (base.scoring, runs, decodings). The second form also reads scores/RUN/translations/test.average.txt or
+scores/decodings/NAME/translation.txt, and data/sets/SET, and writes nothing.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
+
+import numpy as np
 
 from pipeline.commands.status import not_done
-from pipeline.corpora.evaluation import read_aligned
-from pipeline.scoring.of_sets import scores
-from pipeline.settings.params import load
+from pipeline.corpora.evaluation import EvaluationSet, read_aligned
+from pipeline.scoring.bleu import headline, interval, measures
+from pipeline.scoring.intervals import resampled, within
+from pipeline.scoring.of_sets import aligned, scores
+from pipeline.settings.decodings import decoding_run
+from pipeline.settings.params import load, require_named
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, is_folder, translator_of
@@ -43,31 +58,130 @@ def table(metrics: Mapping[str, Mapping]) -> list[str]:
     return in_columns(rows)
 
 
-def main(arguments: argparse.Namespace) -> None:
+def evaluate(arguments: argparse.Namespace) -> None:
+    """Translate a text and score the translation."""
     settings, output = scoring(load()), arguments.output and arguments.output.resolve()  # a link stays a link
     if output and output.exists() and not output.is_file():
         raise UserError(f"--output: {arguments.output} is not a regular file; the path of a file is expected")
     source, reference = read_aligned(arguments.source, arguments.reference)
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
-    translator = translator_of(arguments.run)
-    for stale in not_done(arguments.run).values() if not is_folder(arguments.run) else []:
+    translator = translator_of(arguments.system)
+    for stale in not_done(arguments.system).values() if not is_folder(arguments.system) else []:
         print(f"evaluate: {stale}; its last model translates", file=sys.stderr)
     if translator.text_config is None:
         raise UserError(
-            f"{arguments.run}: the model folder has no text.json, so its languages are unknown; run the stage average again"
+            f"{arguments.system}: the model folder has no text.json, so its languages are unknown; "
+            "run the stage average again"
         )
     lines = translations(translator, source, str(arguments.source))
     scored = scores(lines, reference, translator.text_config.languages[1], settings)
-    print(f"{arguments.run} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
+    print(f"{arguments.system} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
     if output:
         write_lines(output, lines)
 
 
+@dataclass(frozen=True)
+class System:
+    """A translation of a test set: of a run, of a decoding or in a file, whose set and model are not known."""
+
+    name: str
+    translation: Path
+    set: str | None = None
+    model: str | None = None
+
+    @classmethod
+    def named(cls, params: Mapping, name: str) -> Self:
+        if Path(name).is_file():
+            return cls(name, Path(name))
+        if name in params["decodings"]:
+            run = decoding_run(params, name)
+            return cls(name, Path("scores", "decodings", name, "translation.txt"), run.set, run.model)
+        require_named(name, [*params["runs"], *params["decodings"]], "a run or a decoding of params.yaml, and not a file")
+        path = Path("scores", name, "translations", "test.average.txt")
+        return cls(name, path, f"{params['runs'][name]['corpus']}-test", f"{name}/average")
+
+
+def same_text(names: Iterable[str]) -> bool:
+    """Return whether the sets have the same text, whatever their names.
+
+    The test sets of a corpus, of a part of this corpus and of its back-translation can have the same text.
+    """
+    folders = [Path("data/sets") / name for name in names]
+    if not all(folder.exists() for folder in folders):
+        return False
+    sets = [EvaluationSet.open(folder) for folder in folders]
+    return len({tuple(one.path("raw", side).read_bytes() for side in ("source", "target")) for one in sets}) == 1
+
+
+def common_set(systems: Sequence[System]) -> str:
+    """The name of the set that all systems translate. Raises UserError if there is no such set."""
+    sets = {system.name: system.set for system in systems if system.set}
+    if not sets:
+        named = " and ".join(system.name for system in systems)
+        raise UserError(f"{named} are both files; one of the two must be a run or a decoding")
+    if len(set(sets.values())) > 1 and not same_text(set(sets.values())):
+        told = ", ".join(f"{system} translates {name}" for system, name in sets.items())
+        raise UserError(f"translations of two sets cannot be compared: {told}")
+    return next(iter(sets.values()))
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Print the scores of two systems on their test set, and the difference."""
+    if arguments.system == arguments.against:
+        raise UserError(f"{arguments.system} is compared with itself; two systems are expected")
+    params = load()
+    settings, systems = scoring(params), [System.named(params, name) for name in (arguments.system, arguments.against)]
+    folder = Path("data/sets", common_set(systems))
+    if not settings.bootstrap:
+        raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
+    for stale in not_done(*(system.name for system in systems if system.set)).values():
+        print(f"evaluate: {stale}; its last translations are compared", file=sys.stderr)
+    for path in (folder, *(system.translation for system in systems)):
+        if not path.exists():
+            raise UserError(f"{path} is missing; `make reproduce` writes it")
+    test = EvaluationSet.open(folder)
+    known, metric = measures(test.languages[1]), arguments.metric or headline(test.languages[1])
+    require_named(metric, list(known), "a measure of BLEU or chrF")
+    measure, drawn, rows = known[metric], list[np.ndarray](), [["system", metric, "95% interval"]]
+    for system in systems:
+        segments, references = aligned(system.translation, test.path("raw", "target"))
+        drawn.append(values := resampled(measure, measure.statistics(segments, references), settings))
+        low, high = interval(values[1:].tolist())
+        rows.append([system.name, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
+    if np.array_equal(drawn[0], drawn[1]):
+        named = " and ".join(system.name for system in systems)
+        raise UserError(f"{named} have the same score, {values[0]:.2f} {metric}; there is no difference to test")
+    print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings.bootstrap, settings.seed)}")
+    print(*in_columns(rows, numbers=True), sep="\n")
+    found, (first, second) = within(drawn[1], drawn[0]), systems
+    print(f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences)", end="")
+    if first.model == second.model:
+        print(f", p = {found.p:.4f} (two-sided)")
+    else:
+        print("; no p, because one seed each says nothing about the variance between trainings")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    texts = [arguments.source, arguments.reference]
+    if (arguments.against is None) == (None in texts) or (arguments.against and any(texts)):
+        raise UserError("either SOURCE and REFERENCE, or --against and a second system, are expected")
+    if arguments.against:
+        compare(arguments)
+    else:
+        evaluate(arguments)
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="evaluate", description=__doc__.split("\n\n")[0])
+    options.add_argument("system", help=f"{NAMED}; with --against, a run, a decoding or a file of translations")
+    options.add_argument("source", type=Path, nargs="?", help="text to translate, one segment per line")
+    options.add_argument("reference", type=Path, nargs="?", help="reference translations, one segment per line")
+    options.add_argument("--output", type=Path, help="a file for the translations")
+    options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
+    options.add_argument("--metric", help="for --against: a measure of BLEU or chrF (default: bleu-13a for most languages)")
+    return options
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="evaluate", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help=NAMED)
-    parser.add_argument("source", type=Path, help="text to translate, one segment per line")
-    parser.add_argument("reference", type=Path, help="reference translations, one segment per line")
-    parser.add_argument("--output", type=Path, help="a file for the translations")
-    stage.run(main, parser, checked=False)
+    stage.run(main, parser(), checked=False)

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from dvc.dependency import param
 from ruamel.yaml import YAML
 
+from pipeline.commands.evaluate import System, common_set
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.params import load
 from tests import forked, in_process
@@ -26,6 +27,7 @@ from tests.in_process import Refused
 from tests.killed import kill
 from tests.packed import write_sets
 from tests.projects import ROOT, demonstration
+from tests.refusals import refused
 from transformer.binarised import SIDES, describe, open_binarised
 from transformer.cleaning import cleaner
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
@@ -284,10 +286,15 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(folder, mo
     assert content("scores/augmented/training.json")["data_sum"] == describe(Path("data/own-bt/binarised"))["sum"]
     page = Path("reports/index.html").read_text()
     assert "augmented" in page and "own-bt" in page
+    forward, augmented, reverse = (System.named(load(), name) for name in ("forward", "augmented", "reverse"))
+    assert common_set([forward, augmented]) == "own-test", "the same text under two names"
+    with refused("translations of two sets"):
+        common_set([forward, reverse])
     monkeypatch.setattr(param, "load_path", param.load_path)  # the commands replace it, for one process
-    for command, said in (("plan", " stages would run"), ("status", "own-bt")):
+    for command in ("plan", "status"):
         status, out, errors = in_process.started([f"pipeline.commands.{command}"])
-        assert status == 0 and said in out, errors
+        assert status == 0 and "own-bt" in out, errors
+        assert command == "status" or "reverse_score@own" in out
 
 
 @pytest.mark.more

@@ -147,6 +147,9 @@ def test_an_edit_then_dvc_leaves_snakemake_nothing_and_an_earlier_commit_comes_b
 
 
 def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
+    project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
+    printed = project.run("python", "-m", "pipeline.commands.evaluate", "demo-tiny", "--against", "dvc.yaml", status=1)
+    assert "evaluate: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
     line = "{trial: {corpus: demo, model: tiny, trials: 1, steps: 2, seed: 1, metric: dev_loss, space: {dropout: [0.1]}}}"
     project.edit("params.yaml", "\nsearches: {}", f"\nsearches: {line}")
     write_json(project.root / "scores/searches/trial.json", {"best": {"run": {"corpus": "demo", "model": "tiny"}}})
