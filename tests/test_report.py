@@ -387,6 +387,8 @@ def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(project):
     assert compared.seeds.spread.freedom == 2 * (len(CHANGED) - 1), "shallow has one seed"
     card = claims.headline(compared, studies_of.headline(project.params, compared.study))
     assert card.figure == "1 of 4" and card.note.startswith("N 2 → 1: one seed. N 2 → 4, 3 seeds: differs.")
+    same = {change.runs[0]: change.same_ratio for change in compared.changes if change.row}
+    assert same == {"heads": False, "wide": False, "shallow": False, "deep": False, "learned": True}
 
 
 def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seeds(project):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.reporting.paper_tables import EN_DE, LAST, on, stated
-from pipeline.reporting.published import SETTINGS, TABLE3, Table3Row
+from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
 from pipeline.reporting.results import Results
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.studies import Study
@@ -46,6 +46,16 @@ class Change:
     def seeds(self) -> int:
         """The number of seeds of the side with fewer."""
         return min(len(self.runs), len(self.bases))
+
+    @property
+    def same_ratio(self) -> bool:
+        """Whether the setting changes by the ratio of the paper's row, or to its value if that is no number above 0."""
+        assert self.row
+        key = differing(self.new, self.old)[0]
+        new, old, theirs, base = self.new[key], self.old[key], self.row.settings[key], BASE[key]
+        if all(isinstance(value, int | float) and value for value in (new, old, theirs, base)):
+            return math.isclose(new / old, theirs / base)
+        return bool(new == theirs)
 
     @property
     def text(self) -> str:

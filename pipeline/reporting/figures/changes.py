@@ -26,7 +26,7 @@ def figure(compared: Comparison) -> Figure:
         own.plot(change.bleu.score, place, "o", color=OURS)
         if change.bleu.low is not None:
             own.plot([change.bleu.low, change.bleu.high], [place] * 2, color=OURS, linewidth=1.4)
-    own.set_yticks(range(len(shown)), [change.text for change, _ in shown])
+    own.set_yticks(range(len(shown)), [change.text + " *" * (not change.same_ratio) for change, _ in shown])
     corpus = compared.study.results.runs["corpus"].iloc[0]
     own.set_title(f"ours, on {corpus}", fontsize=10, color=OURS, loc="left")
     for panel in (theirs, own):
@@ -35,7 +35,8 @@ def figure(compared: Comparison) -> Figure:
     canvas.supxlabel("effect on dev BLEU of changing the base model: left of 0 is worse, right of 0 better", fontsize=10)
     caption = (
         "Table 3 beside ours: the effect on BLEU of each change that both made. Last checkpoints on the dev sets; "
-        f"{compared.sample()}. Lines are 95% intervals, over seeds and sentences. The panels have different scales."
+        f"{compared.sample()}. Lines are 95% intervals, over seeds and sentences. The panels have different scales. * The "
+        "setting changes by another ratio than in the paper."
         + (f" Not drawn, because the training failed: {failed}." if failed else "")
     )
     alt = "; ".join(
