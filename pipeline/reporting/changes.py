@@ -152,8 +152,7 @@ def changes_of(study: Study, measure: str) -> list[Change]:
                 failed=min(known[runs]) < mean(known[bases]) - FAILED,
             )
         )
-    order = list(ROWS)
-    return sorted(found, key=lambda change: order.index(change.row.key) if change.row else len(order))
+    return found
 
 
 def one_a_row(changes: Sequence[Change]) -> list[Change]:
