@@ -91,34 +91,18 @@ class Searcher:
                 training.close()
 
     def follow(self, trial: Trial, training: Trainer, folder: Path) -> bool:
-        state, config = training.state, self.search
-
-        def used() -> float:
-            """Return the used fraction of the budget. A time is rounded down to tenths, where trials are compared."""
-            if config.minutes is None:
-                return state.step / training.config.steps
-            return min(int(10 * state.seconds / (60 * config.minutes)), 10) / 10
-
         def tick(record: dict | None) -> None:
             if record and "dev_loss" in record:
-                trial.report(record["step"], record["dev_loss"], used())
+                trial.report(record["step"], record["dev_loss"])
 
-        def over() -> bool:
-            return bool(self.stop()) or used() >= 1 or trial.hopeless
-
-        if not trial.hopeless:
-            trial.go_back(state.step)
-        if not over():
-            training.run(tick, over)
+        done = not trial.hopeless and training.run(tick, lambda: bool(self.stop()) or trial.hopeless)
         if trial.hopeless:
             trial.prune("above the median dev loss")
-        elif self.stop() and used() < 1:
+        elif not done:
             return False
         else:
-            if not trial.curve or trial.curve[-1][0] < state.step:  # the time budget ended between two evaluations
-                tick(training.evaluate())
-            trial.complete(trial.curve[-1][1] if config.metric == "dev_loss" else self.bleu(training, folder))
-        train.tell(f"trial {trial.number}: {self.trials.records()[trial.number]['state']} at step {state.step}")
+            trial.complete(trial.dev_loss if self.search.metric == "dev_loss" else self.bleu(training, folder))
+        train.tell(f"trial {trial.number}: {self.trials.records()[trial.number]['state']} at step {training.state.step}")
         return True
 
     def bleu(self, training: Trainer, folder: Path) -> float:

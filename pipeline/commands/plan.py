@@ -94,7 +94,7 @@ def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[
         elif kind == "tune":
             chosen = search(params, key)
             trial = Training(*trial_settings(params, key, chosen, {}), corpus(params, chosen.corpus))
-            found[name] = {"time here": chosen.trials * (60 * (chosen.minutes or 0) or seconds(trial, rate))}
+            found[name] = {"time here": chosen.trials * seconds(trial, rate)}
     return found
 
 

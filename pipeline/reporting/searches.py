@@ -40,7 +40,7 @@ def search_table(search: Mapping[str, Any]) -> Table:
         row |= {"steps": trial["steps"], "dev loss": trial["dev_losses"][-1][1] if trial["dev_losses"] else None}
         row |= {metric: trial["value"], "state": trial["state"]}
         rows.append(row | ({"why": trial["why"]} if any(each["why"] for each in trials) else {}))
-    budget = f"{settings['steps']:,} steps" if settings.get("steps") else f"{settings['minutes']:g} minutes"
+    budget = f"{settings['steps']:,} steps"
     pruned = sum(each["state"] == "pruned" for each in trials)
     shares = ", ".join(f"{key} {share:.2f}" for key, share in search["importance"].items())
     notes = [

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipeline.settings.params import Name, read_entry
 from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
-from transformer.config.reading import Count, Positive, Seed, UserError, describe, hints, read, require
+from transformer.config.reading import Count, Seed, UserError, describe, hints, read, require
 from transformer.config.training import TrainingConfig
 
 ONE = "a trial writes one checkpoint, at its end"
@@ -76,20 +76,17 @@ def dimension(name: str, value: Any) -> Dimension:
 
 @dataclass(frozen=True)
 class Search:
-    """A line of `searches`. Either `steps` or `minutes` is the budget of a trial."""
+    """A line of `searches`. `steps` is the budget of a trial."""
 
     corpus: str
     model: str
     trials: Count
-    steps: Count | None
-    minutes: Positive | None
+    steps: Count
     metric: Literal["dev_loss", "dev_bleu"]
     seed: Seed
     space: dict[Name, Any]
 
     def __post_init__(self) -> None:
-        if (self.steps is None) == (self.minutes is None):
-            raise UserError("steps, minutes: one of them, the budget of a trial, is expected")
         require(bool(self.space), "space", self.space, "at least one setting with its values is expected")
         owners: dict[str, str] = {}
         for one in self.dimensions:
@@ -141,10 +138,9 @@ def combinations_of(space: list[Dimension]) -> Iterator[dict[str, Any]]:
 def trial_settings(
     params: Mapping[str, Any], name: str, search: Search, settings: Mapping[str, Any]
 ) -> tuple[ModelConfig, TrainingConfig]:
-    """Return the settings of a trial: those of its run, `steps` of the search (if given) and one checkpoint, at the end."""
+    """Return the settings of a trial: those of its run, `steps` of the search and one checkpoint, at the end."""
     try:
         _, model, training = run_settings({**params, "runs": {name: search.run(settings)}}, name)
     except UserError as error:
         raise UserError(*(said.replace(f"runs.{name}", f"searches.{name}.space") for said in error.args)) from None
-    steps = search.steps or training.steps
-    return model, replace(training, steps=steps, checkpoint_every=steps, keep=1)
+    return model, replace(training, steps=search.steps, checkpoint_every=search.steps, keep=1)

@@ -3,7 +3,7 @@
 The samples of trial n depend on the seed, on n and on the earlier trials. They do not change if the search is
 stopped and resumed, unless a process is killed between two samples of one trial.
 Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
-median of the completed trials at the same fraction of the budget, or if its training failed (UserError).
+median of the completed trials at the same step, or if its training failed (UserError).
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class Trials:
                 study_name="search",
                 load_if_exists=True,
                 direction="minimize" if self.sign > 0 else "maximize",
-                pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARMUP),
+                pruner=optuna.pruners.MedianPruner(STARTUP, search.steps * WARMUP // 100),
             )
         except SQLAlchemyError as error:
             why = f"{path} cannot be read: {getattr(error, 'orig', error)}"
@@ -57,7 +57,7 @@ class Trials:
             for dimension in self.search.dimensions:
                 settings |= dimension.settings(sample(asked, dimension))
             asked.set_user_attr("settings", settings)
-            yield Trial(asked, settings, self.sign)
+            yield Trial(asked, settings, self.sign, self.search.steps)
             running = []
 
     def counted(self) -> list[FrozenTrial]:
@@ -69,7 +69,7 @@ class Trials:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the trials as the file of the search holds them."""
-        return [record(trial) for trial in self.counted()]
+        return [record(trial, self.sign) for trial in self.counted()]
 
     def best(self) -> FrozenTrial | None:
         return min(self.completed(), key=lambda trial: self.sign * (trial.value or 0.0), default=None)
@@ -98,34 +98,24 @@ def written(path: Path) -> Iterator[None]:
 
 
 class Trial:
-    """A running trial.
+    """A running trial. `hopeless` is True if the trial is to be pruned. `dev_loss` is that of the last report."""
 
-    `curve` has the step and the dev loss of each evaluation. `hopeless` is True if the trial is to be pruned.
-    """
+    def __init__(self, trial: optuna.trial.Trial, settings: Mapping[str, Any], sign: float, steps: int) -> None:
+        """`steps` is the budget, at whose end a trial is no longer pruned."""
+        self.trial, self.number, self.settings, self.sign, self.steps = trial, trial.number, settings, sign, steps
+        self.known = dict(trial.study.trials[trial.number].intermediate_values)  # with their signs
+        self.hopeless = 0 < max(self.known, default=0) < steps and trial.should_prune()
 
-    def __init__(self, trial: optuna.trial.Trial, settings: Mapping[str, Any], sign: float) -> None:
-        self.trial, self.number, self.settings, self.sign = trial, trial.number, settings, sign
-        self.curve: list[list[float]] = trial.user_attrs.get("curve", [])
-        self.reported = set(trial.study.trials[trial.number].intermediate_values)
-        # A resumed trial is pruned at once if its last report requires it, unless that was at the end of the budget.
-        self.hopeless = 0 < max(self.reported, default=0) < 100 and trial.should_prune()
+    @property
+    def dev_loss(self) -> float:
+        return self.sign * self.known[max(self.known)]
 
-    def report(self, step: int, dev_loss: float, part: float) -> None:
-        """Add an evaluation, unless the trial already has it. `part` is the used fraction of the budget."""
-        if not self.curve or step > self.curve[-1][0]:
-            self.curve.append([step, dev_loss])
-            self.trial.set_user_attr("curve", self.curve)
-        percent = int(100 * part)
-        if percent not in self.reported:
-            self.reported.add(percent)
-            self.trial.report(self.sign * dev_loss, percent)
-            self.hopeless = part < 1 and self.trial.should_prune()
-
-    def go_back(self, step: int) -> None:
-        """Drop the evaluations after `step`, from which the training goes on. With a time budget, it may not reach them."""
-        if self.curve and self.curve[-1][0] > step:
-            self.curve = [point for point in self.curve if point[0] <= step]
-            self.trial.set_user_attr("curve", self.curve)
+    def report(self, step: int, dev_loss: float) -> None:
+        """Report an evaluation to Optuna, unless the trial, which may have been resumed, already has it."""
+        if step not in self.known:
+            self.known[step] = self.sign * dev_loss
+            self.trial.report(self.known[step], step)
+            self.hopeless = step < self.steps and self.trial.should_prune()
 
     def complete(self, value: float) -> None:
         self.trial.study.tell(self.trial, value)
@@ -150,15 +140,15 @@ def sample(trial: optuna.trial.Trial, dimension: Dimension) -> Any:
     return trial.suggest_float(dimension.name, bounds.low, bounds.high, log=log)
 
 
-def record(trial: FrozenTrial) -> dict[str, Any]:
+def record(trial: FrozenTrial, sign: float) -> dict[str, Any]:
     """Return a trial as the file of a search holds it: its state in Optuna's words, and its value only if completed."""
-    curve = trial.user_attrs.get("curve", [])
+    curve = [[step, sign * value] for step, value in sorted(trial.intermediate_values.items())]
     return {
         "trial": trial.number,
         "state": trial.state.name.lower(),
         "why": trial.user_attrs.get("why", ""),
         "settings": trial.user_attrs.get("settings", {}),
-        "steps": int(curve[-1][0]) if curve else 0,
+        "steps": curve[-1][0] if curve else 0,
         "value": trial.value if trial.state is TrialState.COMPLETE else None,
         "dev_losses": curve,
     }

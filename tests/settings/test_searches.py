@@ -70,7 +70,6 @@ def params(params) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"minutes": 5}, "searches.small.steps, minutes: one of them"),
         ({"corpus": "multi30k"}, "searches.small.corpus: 'multi30k' is the corpus of no run"),
         ({"space": {"dropuot": [0.1]}}, "searches.small.space.dropuot: unknown key; did you mean 'dropout'?"),
         ({"space": {"dropout": []}}, "searches.small.space.dropout: [] is not possible; a list of values, or low"),
@@ -128,13 +127,13 @@ def tried(path: Path, chosen, restarts: bool) -> list[dict]:
         for trial in trials.remaining():
             loss = abs(math.log(trial.settings["lr_scale"])) + trial.settings["dropout"]
             for step in (5, 10, 15):
-                trial.report(step, loss + 1 / step, step / 20)
+                trial.report(step, loss + 1 / step)
                 if restarts and step == 10 and trial.number % 2:  # killed between two evaluations
                     (trial,) = [next(iter(Trials(path, chosen).remaining()))]
             if trial.hopeless:
                 trial.prune("hopeless")
             else:
-                trial.report(20, loss, 1.0)
+                trial.report(20, loss)
                 if restarts and trial.number % 2:  # killed after the last evaluation
                     (trial,) = [next(iter(Trials(path, chosen).remaining()))]
                     assert not trial.hopeless
@@ -174,7 +173,7 @@ def test_a_file_of_trials_that_cannot_be_read_or_written_is_named(params, tmp_pa
     trials.study._storage._backend.engine.dispose()
     path.write_bytes(b"no database, " * 100)
     with pytest.raises(OSError, match=r"trials\.db cannot be written: .*file is not a database$"), written(path):
-        trial.report(5, 1.0, 0.5)
+        trial.report(5, 1.0)
     with refused("trials.db cannot be read", "file is not a database"):
         Trials(path, chosen)
 
@@ -188,37 +187,14 @@ def test_a_resumed_trial_evaluates_a_step_again_and_keeps_its_curve_and_its_end(
 
     for place in range(STARTUP):
         trial = resumed()
-        trial.report(20, 2 + place / 10, 1.0)
+        trial.report(20, 2 + place / 10)
         trial.complete(2 + place / 10)
-    resumed().report(5, 9.5, 0.25)  # too early to be pruned
+    resumed().report(5, 9.5)  # too early to be pruned
     trial = resumed()
-    trial.report(5, 9.5, 0.25)
-    trial.report(20, 9.0, 1.0)
+    trial.report(5, 9.5)
+    trial.report(20, 9.0)
     assert (trial.number, trial.hopeless, resumed().hopeless) == (STARTUP, False, False), "nothing is left to be saved"
-    assert resumed().curve == [[5, 9.5], [20, 9.0]]
-
-
-def test_a_trial_whose_repeated_part_is_shorter_has_no_dev_loss_of_the_first_attempt(params, tmp_path, monkeypatch):
-    """A trial with a time budget is killed after step 150 and started again. Now its time ends at step 120."""
-    params["searches"]["small"] |= {"steps": None, "minutes": 5.0, "trials": 1}
-    chosen, path = search(params, "small"), tmp_path / "trials.db"
-    first = next(Trials(path, chosen).remaining())
-    for step, dev_loss, part in ((50, 4.0, 0.3), (100, 3.0, 0.6), (150, 2.0, 0.9)):
-        first.report(step, dev_loss, part)
-    trials = Trials(path, chosen)
-    training = Mock(state=SimpleNamespace(step=0, seconds=0.0))
-
-    def run(tick, over):
-        for training.state.step, dev_loss in ((50, 4.0), (100, 3.0)):
-            tick({"step": training.state.step, "dev_loss": dev_loss})
-        training.state.step, training.state.seconds = 120, 300.0
-
-    training.run = run
-    training.evaluate = lambda: {"step": 120, "dev_loss": 2.7}
-    searcher = Searcher("small", chosen, params, Mock(), Mock(), tmp_path, trials, lambda: False)
-    assert searcher.follow(next(trials.remaining()), training, tmp_path)
-    (found,) = trials.records()
-    assert (found["value"], found["steps"], found["dev_losses"]) == (2.7, 120, [[50, 4.0], [100, 3.0], [120, 2.7]])
+    assert resumed().dev_loss == 9.0 and Trials(path, chosen).records()[-1]["dev_losses"] == [[5, 9.5], [20, 9.0]]
 
 
 def test_a_search_for_dev_bleu_prunes_by_the_dev_loss_of_which_less_is_better(params, tmp_path):
@@ -226,7 +202,7 @@ def test_a_search_for_dev_bleu_prunes_by_the_dev_loss_of_which_less_is_better(pa
     trials = Trials(tmp_path / "trials.db", search(params, "small"))
     hopeless = []
     for trial, loss in zip(trials.remaining(), [*(2 + place / 10 for place in range(STARTUP)), 9.0, 1.0]):
-        trial.report(10, loss, 0.5)
+        trial.report(10, loss)
         hopeless.append(trial.hopeless)
         trial.prune("above the median dev loss") if trial.hopeless else trial.complete(50 - loss)
     assert hopeless == [False] * STARTUP + [True, False]
@@ -400,12 +376,12 @@ def test_a_stopped_search_saves_its_trial_and_exits_with_75(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_trial_of_minutes_ends_in_time_and_its_dev_bleu_is_that_of_its_weights(corpus, tmp_path, monkeypatch):
+def test_the_dev_bleu_of_a_trial_is_that_of_its_weights(corpus, tmp_path, monkeypatch):
     one = {"lr_scale": [1.0], "evaluate_every": [1000], "dropout": [0.0, 0.1]}  # no evaluation before the end
-    folder = Folder(corpus, tmp_path, trials=1, steps=None, minutes=0.02, metric="dev_bleu", space=one)
+    folder = Folder(corpus, tmp_path, trials=1, steps=10, metric="dev_bleu", space=one)
     folder.run()
     (trial,) = json.loads(folder.out.read_text())["trials"]
-    assert trial["state"] == "complete" and [step for step, _ in trial["dev_losses"]] == [trial["steps"]]
+    assert trial["state"] == "complete" and [step for step, _ in trial["dev_losses"]] == [10]
     params = load(folder.root / "params.yaml")
     line = {"corpus": "demo", "model": "tiny", **trial["settings"], "steps": trial["steps"], "checkpoint_every": 1}
     params["runs"] = {"run": {**line, "keep": 1}}
@@ -457,8 +433,6 @@ def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     }
     one, three = plan.jobs(params, ["train@as-a-trial", "tune@small"], rate=1e10).values()
     assert three["time here"] == pytest.approx(3 * one["time here"])
-    params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
-    assert plan.jobs(params, ["tune@small"], rate=1e10) == {"tune@small": {"time here": 3 * 5 * 60}}
 
 
 @pytest.mark.slow
