@@ -19,7 +19,6 @@ from tests.projects import ROOT, STAGES
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
     "pipeline.commands.accept": ["none"],
-    "pipeline.commands.best": ["none"],
     "pipeline.commands.evaluate": ["none", "none.en", "none.de"],
     "pipeline.commands.export": ["none", "out", "--format", "marian"],
     "pipeline.commands.page": ["none"],

@@ -3,22 +3,16 @@
     python -m pipeline.commands.check
 
 Prints a line for each error: what is wrong, where, and what would be valid. Snakemake runs the check before it
-plans, and every stage checks params.yaml before it starts. If a user runs this command, it also names the long trainings
-that are stale only because code has changed. `dvc repro` would repeat these trainings without asking; Snakemake asks. The
-exit status is 1 if a setting is invalid. A stale training does not change it.
+plans, and every stage checks params.yaml before it starts. The exit status is 1 if a setting is invalid.
 """
 
 import argparse
 import os
-import sys
-from pathlib import Path
 
-from pipeline import code
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
-from transformer.config.reading import UserError
 
 
 def main(_: argparse.Namespace) -> None:
@@ -27,21 +21,6 @@ def main(_: argparse.Namespace) -> None:
         return check(params)
     check(with_studies(params))
     stage.require_within()
-    if Path(".dvc").is_dir():
-        warn()
-
-
-def warn() -> None:
-    from pipeline.workflow.costly import costly
-    from pipeline.workflow.project import opened
-
-    try:
-        code.write()
-        with opened() as repo:
-            for training in costly(repo.index.graph, repo.status()).values():
-                print(f"check: {training}", file=sys.stderr)
-    except UserError as error:
-        print(f"check: cannot find out which trainings are stale: {' '.join(str(error).split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, get_args, get_origin
 
-from pipeline.settings.blocks import FIXED, STUDY, Base, Corpus, Model, Params, Study
+from pipeline.settings.blocks import FIXED, STUDY, Corpus, Model, Params, Study
 from pipeline.settings.comparisons import OWN, comparisons
 from pipeline.settings.params import Name, require_named, section
 from pipeline.settings.studies import STUDIES, study
@@ -35,11 +35,8 @@ Check = Callable[[], Any]
 def check(params: Mapping[str, Any]) -> None:
     """Raise UserError with a line for each error. The block `studies` of `with_studies`, if present, is also checked."""
     own, studies = {key: value for key, value in params.items() if key != "studies"}, params.get("studies", {})
-    try:
-        together([partial(convert, Params, own, "params.yaml:"), *references(own)])
-        together([*of_base(own), *comparisons(own)])
-    except UserError as error:
-        raise UserError(*map(explained, error.args)) from None
+    together([partial(convert, Params, own, "params.yaml:"), *references(own)])
+    together([*of_base(own), *comparisons(own)])
     together(partial(selected, params, name) for name in convert(dict[Name, Any], studies, f"{STUDIES}:"))
 
 
@@ -59,20 +56,7 @@ def selected(params: Mapping, name: str) -> None:
         together(comparisons(chosen))
     except UserError as error:
         block = rf"params\.yaml: ({'|'.join(STUDY)})\b"
-        said = (re.sub(block, rf"{STUDIES}: {name}.\1", line, count=1) for line in error.args)
-        raise UserError(*map(explained, said)) from None
-
-
-def explained(line: str) -> str:
-    """Return a line about an unknown key with the place of the setting of this name, if there is one."""
-    place, separator, _ = line.partition(": unknown key; ")
-    where, _, key = place.rpartition(".")
-    owners = {section: block for block, cls in (("corpora", Corpus), ("models", Model)) for section in hints(cls)}
-    sections = [name for name, cls in hints(Base).items() if name not in ("decoders", "value") and key in hints(cls)]
-    if not (separator and sections and re.search(r" (\w+\.)?(base|corpora|models|runs|searches)\.", where)):
-        return line
-    places = [f"{owners[name]}.NAME.{name}" if name in owners else f"base.{name}" for name in sections]
-    return f"{place}: not a setting here; {key} belongs in {' or '.join(places)}"
+        raise UserError(*(re.sub(block, rf"{STUDIES}: {name}.\1", line, count=1) for line in error.args)) from None
 
 
 def of_base(params: Mapping) -> Iterator[Check]:

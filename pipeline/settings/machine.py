@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pipeline.settings.addresses import Mirror
-from transformer.config.reading import Count, Pattern, Positive, read
-
-NAMES = "one of auto, cpu, cuda (mps, which is Apple's, was never compared with a CPU)"
-Device = Annotated[Literal["auto", "cpu", "cuda"], Pattern("auto|cpu|cuda", NAMES)]
+from transformer.config.reading import Count, Positive, read
 
 
 @dataclass(frozen=True)
 class MachineConfig:
     """The block `machine` of params.yaml. The folder of a mirror need not exist until something is downloaded."""
 
-    device: Device
+    device: Literal["auto", "cpu", "cuda"]
     kernels: Literal["auto", "off"]
     nodes: Count
     processes: Count

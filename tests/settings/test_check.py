@@ -187,10 +187,8 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
         ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
         ("corpora_in_use", ["demo", "demo"], "remove 'demo', which is listed twice"),
-        # A key of another section is answered with where it belongs
-        ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in base.scoring"),
-        ("studies.demo.runs.demo-tiny.beam", 1, "beam: not a setting here; beam belongs in models.NAME.decoding"),
-        ("models.tiny.model.threads", 1, "in corpora.NAME.vocabulary or models.NAME.training or models.NAME.decoding"),
+        ("runs.demo-tiny.bootstrap", 9, "demo-tiny.bootstrap: unknown key; valid keys are corpus, model, "),
+        ("studies.demo.runs.demo-tiny.beam", 1, "studies.yaml: demo.runs.demo-tiny.beam: unknown key; "),
     ],
 )
 def test_impossible_values_are_refused(params, place, value, expected):

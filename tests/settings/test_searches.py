@@ -1,6 +1,5 @@
 """The search for settings: refused spaces, trials, a killed search and the uses of the result."""
 
-import argparse
 import copy
 import json
 import math
@@ -23,12 +22,12 @@ import torch
 from mlflow import MlflowClient
 from ruamel.yaml import YAML
 
-from pipeline.commands import best, plan
+from pipeline.commands import plan
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import searches as reporting
 from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
-from pipeline.settings.searches import search
+from pipeline.settings.searches import line, search
 from pipeline.tracking import store
 from pipeline.tracking.trainings import mirror_search
 from pipeline.training.trials import STARTUP, Trial, Trials, written
@@ -38,7 +37,6 @@ from tests.projects import ROOT, first
 from tests.refusals import refusals, refused
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
-from transformer.files import write_json
 from transformer.store import step_files
 from transformer.training import Diverged
 from transformer.translator import Translator
@@ -301,7 +299,7 @@ def test_three_trials_and_the_best_is_the_training_of_its_line(searched, monkeyp
     assert not list(searched.root.glob("work/searches/small/*/trial-*")), "the states of finished trials are removed"
     monkeypatch.chdir(searched.root)
     params = load()
-    params["runs"][BEST] = best.best_run("small") | {"steps": 20, "checkpoint_every": 20}
+    params["runs"][BEST] = result["best"]["run"] | {"steps": 20, "checkpoint_every": 20}
     params["base"]["averaging"]["checkpoints"] = 1
     with open("params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
@@ -449,20 +447,11 @@ def test_equal_importances_are_in_the_order_of_their_names(params, tmp_path, mon
         assert list(trials.importance()) == ["lr_scale", "N", "d_ff", "dropout"]
 
 
-def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatch, capsys):
+def test_params_yaml_accepts_the_line_of_the_best_trial():
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    Path("params.yaml").write_text(text.replace("\nsearches: {}", "\nsearches: {fast: {}}"))
-    before = load()
-    write_json(Path("results/searches/small.json"), result())
-    with refused("'smal' is not a search of", "did you mean 'small'?"):
-        best.main(argparse.Namespace(name="smal"))
-    with refused("fast: neither scores/searches/fast.json nor results/searches/fast.json"):
-        best.best_run("fast")
-    best.main(argparse.Namespace(name="small"))
-    assert load() == before
-    edited = parse(text.replace("\nruns:\n", f"\nruns:\n  {capsys.readouterr().out}", 1))
-    assert edited["runs"] == before["runs"] | {"small-best": result()["best"]["run"]}
+    best = result()["best"]["run"]
+    edited = parse(text.replace("\nruns:\n", f"\nruns:\n  {line('small-best', best)}\n", 1))
+    assert edited["runs"] == parse(text)["runs"] | {"small-best": best}
     check(edited)
 
 

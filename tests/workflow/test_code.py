@@ -303,7 +303,6 @@ def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(pr
     assert printed.strip().splitlines()[-1].startswith(f"snakemake: not started: {TRAIN} would run again; YES=1")
     assert project.ran() == [] and (project.root / f"models/{RUN}/checkpoints").exists() and "Traceback" not in printed
     assert line in project.run("snakemake", "--dry-run").splitlines()
-    assert project.run("python", "-m", "pipeline.commands.check") == line.replace("snakemake:", "check:") + "\n"
     project.run("snakemake", "--cores", "1", "download@demo")
     project.run("snakemake", "--cores", "1", TRAIN, YES="1")
     assert project.ran() == [TRAIN]

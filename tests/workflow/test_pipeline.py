@@ -14,7 +14,6 @@ from dvc.repo import Repo
 from pipeline import code
 from tests.projects import ROOT, STAGES
 from tests.stubs import StubProject
-from transformer.files import write_json
 
 # The modules of transformer/ by their directions: none imports a later one, directly or by way of others.
 ORDER = ("attention", "layers", "model", "checkpoint", "step", "training")
@@ -150,11 +149,6 @@ def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
     project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
     printed = project.run("python", "-m", "pipeline.commands.evaluate", "demo-tiny", "--against", "dvc.yaml", status=1)
     assert "evaluate: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
-    line = "{trial: {corpus: demo, model: tiny, trials: 1, steps: 2, seed: 1, metric: dev_loss, space: {dropout: [0.1]}}}"
-    project.edit("params.yaml", "\nsearches: {}", f"\nsearches: {line}")
-    write_json(project.root / "scores/searches/trial.json", {"best": {"run": {"corpus": "demo", "model": "tiny"}}})
-    printed = project.run("python", "-m", "pipeline.commands.best", "trial")
-    assert "best: tune@trial is stale: never run; scores/searches/trial.json may be of other settings" in printed
 
 
 def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project):
