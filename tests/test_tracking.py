@@ -17,6 +17,7 @@ from pipeline.tracking import client as tracking
 from pipeline.tracking import follower, store
 from pipeline.tracking.trainings import mirror_live, mirror_run, read_curve
 from pipeline.workflow.times import write_times
+from transformer.config.reading import UserError
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0, "patience": 0}}
 DESCRIPTION = {"settings": SETTINGS, "data_sum": "0a1b"}
@@ -282,7 +283,9 @@ def test_a_store_that_cannot_be_written_is_named_with_the_reason(
     (project / "file").write_text("no database, but long enough to look like one")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", place.format(folder=project))
     write_scores(project / "scores/tiny")
-    error = store.attempt(mirror_run, project / "scores/tiny")
+    with pytest.raises(UserError) as refused, store.opened():
+        mirror_run(project / "scores/tiny")
+    error = str(refused.value)
     assert error.startswith(f"MLflow, {place.format(folder=project)}: ") and reason in error and "\n" not in error
 
 

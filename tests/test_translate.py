@@ -59,13 +59,6 @@ def refused(result: tuple[int | None, bytes, str], message: str, lines: int) -> 
     assert out == f"{TRANSLATION}\n".encode() * lines
 
 
-@pytest.mark.parametrize(("stream", "name"), [("stdin", "input"), ("stdout", "output")])
-def test_a_closed_standard_stream_is_named(folder, monkeypatch, stream, name):
-    monkeypatch.setattr(sys, stream, None)  # as Python does where it is closed
-    with anywhere.refused(f"standard {name} is closed"):
-        translate.main(translate.parser().parse_args([str(folder)]))
-
-
 @pytest.mark.slow
 def test_a_file_is_translated_if_standard_error_is_closed(folder, tmp_path):
     (tmp_path / "text").write_text("one\n", encoding="utf-8")

@@ -8,10 +8,10 @@ import logging
 import warnings
 from pathlib import Path
 
-from pipeline.tracking.store import attempt, shown_uri
+from pipeline.tracking.store import opened, shown_uri
 from pipeline.tracking.trainings import mirror_run, mirror_search
 from pipeline.workflow import stage
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, placed
 
 SCORES = Path("scores")
 
@@ -24,8 +24,8 @@ def main(arguments: argparse.Namespace) -> None:
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist; the folder of a run or the file of a search in scores/ is expected")
-        if error := attempt(mirror_search if path.is_file() else mirror_run, path):
-            raise UserError(f"{path}: {error}")
+        with placed(str(path), ": "), opened():
+            (mirror_search if path.is_file() else mirror_run)(path)
     print(f"{shown_uri()} now has {len(paths)} runs and searches")
 
 

@@ -16,13 +16,11 @@ import argparse
 import os
 import select
 import signal
-import stat
 import sys
 from collections.abc import Iterator
 
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, translator_of
-from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
 from transformer.files import naming
 from transformer.translator import Hypothesis, Translator
@@ -123,42 +121,26 @@ def row(number: int, hypothesis: Hypothesis, arguments: argparse.Namespace) -> s
     return "\t".join([*columns, text, *more])
 
 
-def progress() -> Progress | None:
-    """A bar over the bytes of standard input. None if standard input is not a file or standard output is a terminal."""
-    status = os.fstat(sys.stdin.fileno())
-    if not stat.S_ISREG(status.st_mode) or sys.stdout.isatty():
-        return None
-    return Progress(total=status.st_size, unit="B", unit_scale=True, desc="translate")
-
-
 def prompt() -> None:
     if sys.stdin.isatty():
         print("> ", end="", file=sys.stderr, flush=True)
 
 
 def work(translator: Translator, arguments: argparse.Namespace) -> None:
-    done, bar = 0, progress()
+    done = 0
     prompt()
     for block in blocks(sys.stdin.fileno(), lines_in_block(translator)):
-        for line, hypotheses in zip(block, translated(translator, block, done, arguments)):
+        for hypotheses in translated(translator, block, done, arguments):
             done += 1
             rows = [row(done, hypothesis, arguments) + "\n" for hypothesis in hypotheses]
             sys.stdout.buffer.write("".join(rows).encode())
             sys.stdout.buffer.flush()
-            if bar is not None:
-                bar.update(len(line) + 1)
         prompt()
-    if bar is not None:
-        bar.close()
 
 
 def main(arguments: argparse.Namespace) -> int | None:
     if arguments.split and (arguments.n_best or arguments.scores or arguments.alignment):
         raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
-    if sys.stdin is None or sys.stdout is None:  # a service manager can close them
-        raise UserError(f"standard {'input' if sys.stdin is None else 'output'} is closed; an open one is expected")
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     translator = translator_of(arguments.run)
     if translator.text_config is None:
         print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)

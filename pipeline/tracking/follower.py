@@ -11,8 +11,9 @@ import threading
 from pathlib import Path
 
 from pipeline.tracking.client import PATIENCE, warn
-from pipeline.tracking.store import attempt
+from pipeline.tracking.store import opened
 from pipeline.tracking.trainings import mirror_live
+from transformer.config.reading import UserError
 
 INTERVAL = 15  # seconds between two reads of the log
 
@@ -22,8 +23,12 @@ def follow(ended: threading.Event, run: str, log: Path, description: str) -> Non
     warned = last = False
     while not last:
         last = ended.wait(INTERVAL)
-        if (error := attempt(mirror_live, run, json.loads(description), log, last)) and not warned:
-            warn(error)
+        try:
+            with opened():
+                mirror_live(run, json.loads(description), log, last)
+        except UserError as error:
+            if not warned:
+                warn(str(error))
             warned = True
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +62,6 @@ def select() -> Any:
 
     mlflow.set_tracking_uri(uri())
     return mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "transformer"))
-
-
-def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
-    """Call `action` with the store open. Returns None, or one line that says what failed."""
-    try:
-        with opened():
-            action(*arguments)
-    except UserError as error:
-        return str(error)
-    return None
 
 
 def reason(error: BaseException) -> str:
@@ -138,11 +128,11 @@ def record(
     if not found:  # `start_run` would add tags of its own, with paths of this machine and git's remote
         known = {}
         found = client.create_run(select().experiment_id, tags=dict(identity), run_name=name)
-    there, run_id, now = found.data, found.info.run_id, int(time.time() * 1000)
+    run_id, now = found.info.run_id, int(time.time() * 1000)
     points = [Metric(key, value, now, step) for (key, step), value in curve.items() if (key, step) not in known]
-    points += [Metric(key, value, now, 0) for key, value in metrics.items() if there.metrics.get(key) != value]
-    labels = [RunTag(key, value) for key, value in tags.items() if there.tags.get(key) != value]
-    settings = [Param(key, str(value)) for key, value in params.items() if key not in there.params]
+    points += [Metric(key, value, now, 0) for key, value in metrics.items() if found.data.metrics.get(key) != value]
+    labels = [RunTag(key, value) for key, value in tags.items()]
+    settings = [Param(key, str(value)) for key, value in params.items()]
     for start in range(0, max(map(len, (points, labels, settings))), AT_ONCE):
         part = slice(start, start + AT_ONCE)
         client.log_batch(run_id, points[part], settings[part], labels[part])
