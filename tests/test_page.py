@@ -14,7 +14,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,7 +49,7 @@ def translator(folder):
 class Slow:
     """A translator that waits for `go`. A text has one piece per word, and its translation is the text itself."""
 
-    longest, config = 12, SimpleNamespace(beam=4)
+    longest = 12
 
     def __init__(self):
         self.go, self.batches = threading.Event(), []
@@ -62,10 +61,10 @@ class Slow:
     def encode(self, texts):
         return [text.split() for text in texts]
 
-    def __call__(self, texts, n_best):
+    def __call__(self, texts, scores):
         self.batches.append(texts)
         assert self.go.wait(60)
-        return [[Hypothesis(text, -1.0, [], [])] for text in texts]
+        return [Hypothesis(text, -1.0, [], []) for text in texts]
 
 
 class Served:
@@ -160,17 +159,6 @@ def test_a_text_is_translated_and_a_list_in_its_order(server, translator):
     assert status == 200 and [each["text"] for each in answer["translations"]] == translator(texts)
 
 
-@pytest.mark.parametrize("n_best", [1, 3])
-def test_the_answer_has_the_hypotheses_if_the_request_states_their_number(server, translator, n_best):
-    status, answer = server.post("translate", {"text": ["one two", "three"], "n_best": n_best})
-    assert status == 200
-    for text, found in zip(["one two", "three"], answer["translations"], strict=True):
-        expected = [each.text for each in translator(text, n_best=n_best)]
-        assert [each["text"] for each in found["n_best"]] == expected and 1 <= len(expected) <= n_best
-        assert {key: found[key] for key in ("text", "score")} == found["n_best"][0]
-    assert "n_best" not in server.post("translate", {"text": "one two"})[1]["translations"][0]
-
-
 @pytest.mark.slow
 def test_concurrent_clients_get_what_they_would_get_alone(server, translator):
     texts = lines(2, 60)
@@ -206,24 +194,16 @@ def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
     assert slow.batches == [["a"], texts[:4], texts[4:]]
 
 
-def test_texts_with_other_numbers_of_hypotheses_are_another_batch_and_a_stopped_batcher_takes_nothing(slow):
+def test_a_stopped_batcher_ends_its_batch_and_takes_nothing(slow):
     batcher = Batcher(slow, 10)
-    futures = batcher.submit(["a"], [1], 1)
+    (begun,) = batcher.submit(["f"], [1])
     wait_for(lambda: slow.batches)
-    for text, n_best in (("b", 1), ("c", 2), ("d", 2), ("e", 1)):
-        futures += batcher.submit([text], [1], n_best)
-    slow.go.set()
-    assert [future.result(60)[0].text for future in futures] == ["a", "b", "c", "d", "e"]
-    assert slow.batches == [["a"], ["b"], ["c", "d"], ["e"]]
-    slow.go.clear()
-    (begun,) = batcher.submit(["f"], [1], 1)
-    wait_for(lambda: len(slow.batches) == 5)
-    (waiting,) = batcher.submit(["g"], [1], 1)
+    (waiting,) = batcher.submit(["g"], [1])
     threading.Timer(0.2, slow.go.set).start()
     batcher.stop()
-    assert begun.result()[0].text == "f" and waiting.cancelled()
+    assert begun.result().text == "f" and waiting.cancelled()
     with pytest.raises(QueueFull):
-        batcher.submit(["h"], [1], 1)
+        batcher.submit(["h"], [1])
 
 
 def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
@@ -271,8 +251,6 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("translate", {}, 422, "text: Field required"),
         ("translate", {"text": "one", "beam": 9}, 422, "beam: Extra"),
         ("translate", {"text": "one", "x" * 300: 9}, 422, "x: Extra"),
-        ("translate", {"text": "one", "n_best": 0}, 422, "n_best"),
-        ("translate", {"text": "one", "n_best": 5}, 422, "1 to 4"),
         ("translate", b"{", 422, "JSON"),
         ("translate", b"\xff\xfe", 422, ""),
         ("translate", b'{"text": "\\ud800"}', 422, "surrogate"),
@@ -307,10 +285,10 @@ def test_a_body_that_is_not_declared_as_json_is_415(server, kind):
 
 def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
     class Failing(Slow):
-        def __call__(self, texts, n_best):
+        def __call__(self, texts, scores):
             if texts == ["bad"]:
                 raise RuntimeError("a secret")
-            return super().__call__(texts, n_best)
+            return super().__call__(texts, scores)
 
     engine = Failing()
     engine.go.set()
@@ -406,8 +384,8 @@ LONG = "x" * 2**26  # more than the buffers of the system hold
 
 def test_a_connection_whose_client_does_not_read_is_closed():
     class Long(Slow):
-        def __call__(self, texts, n_best):
-            return [[Hypothesis(LONG, -1.0, [], [])] for _ in texts]
+        def __call__(self, texts, scores):
+            return [Hypothesis(LONG, -1.0, [], []) for _ in texts]
 
     def healthy():
         try:

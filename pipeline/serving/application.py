@@ -15,7 +15,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -69,7 +69,6 @@ class Translate(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     text: Text | list[Text]
-    n_best: Annotated[int, Field(ge=1)] = 1
 
 
 class Search(BaseModel):
@@ -161,17 +160,13 @@ def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
         texts = [body.text] if isinstance(body.text, str) else body.text
         if len(texts) > limits.texts:
             raise HTTPException(413, f"text: {len(texts)} texts; at most {limits.texts} are possible")
-        if body.n_best > translator.config.beam:
-            raise HTTPException(422, f"n_best: {body.n_best} is not possible; 1 to {translator.config.beam} are expected")
         lengths = await measured(translator, texts, limits)
         try:
-            futures = app.state.batcher.submit(texts, lengths, body.n_best)
+            futures = app.state.batcher.submit(texts, lengths)
         except QueueFull:
             raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
         results = await within(limits.seconds, asyncio.gather(*map(asyncio.wrap_future, futures)), request)
-        answers = [[{"text": each.text, "score": each.score} for each in found] for found in results]
-        asked = "n_best" in body.model_fields_set
-        return {"translations": [{**found[0], **({"n_best": found} if asked else {})} for found in answers if found]}
+        return {"translations": [{"text": found.text, "score": found.score} for found in results]}
 
 
 async def measured(translator: Translator, texts: list[str], limits: Limits) -> list[int]:

@@ -28,7 +28,6 @@ class Job:
 
     text: str
     pieces: int
-    n_best: int
     result: "Future[Any]" = field(default_factory=Future)
 
 
@@ -44,12 +43,12 @@ class Batcher:
         self.worker = threading.Thread(target=self.run, name="batches", daemon=True)
         self.worker.start()
 
-    def submit(self, texts: list[str], lengths: list[int], n_best: int) -> "list[Future[Any]]":
-        """Return a future for the hypotheses of each text. The text of a cancelled future is not translated.
+    def submit(self, texts: list[str], lengths: list[int]) -> "list[Future[Any]]":
+        """Return a future for the translation of each text, a Hypothesis. The text of a cancelled future is not translated.
 
         `lengths` are the numbers of pieces, each at most `translator.longest`. Raises QueueFull, and then queues no text.
         """
-        jobs = [Job(text, pieces, n_best) for text, pieces in zip(texts, lengths)]
+        jobs = [Job(text, pieces) for text, pieces in zip(texts, lengths)]
         with self.changed:
             self.jobs = deque(job for job in self.jobs if not job.result.cancelled())
             if self.stopped or len(self.jobs) + len(jobs) > self.most:
@@ -76,7 +75,7 @@ class Batcher:
         while batch := self.next_batch():
             self.last = len(batch)
             try:
-                results = self.translator([job.text for job in batch], n_best=batch[0].n_best)
+                results = self.translator([job.text for job in batch], scores=True)
             except Exception as error:  # the worker must go on
                 log.exception("a batch of %d texts failed", len(batch))
                 for job in batch:
@@ -86,7 +85,7 @@ class Batcher:
                     job.result.set_result(result)
 
     def next_batch(self) -> list[Job]:
-        """Return the texts of the next batch, in order of arrival, all with one `n_best`. After `stop`, return []."""
+        """Return the texts of the next batch, in order of arrival. After `stop`, return []."""
         with self.changed:
             batch: list[Job] = []
             while not batch:
@@ -97,7 +96,7 @@ class Batcher:
                 # request would become a batch of its own.
                 self.changed.wait_for(lambda: self.stopped or len(self.jobs) >= self.last, GATHER)
                 longest = 0
-                while self.jobs and (not batch or self.jobs[0].n_best == batch[0].n_best):
+                while self.jobs:
                     longest = max(longest, self.jobs[0].pieces)
                     if batch and longest * (len(batch) + 1) > self.translator.longest:
                         break

@@ -80,17 +80,15 @@ def clear_rwlock() -> None:
         time.sleep(0.25)
 
 
-def rwlock_content() -> dict[str, Any]:
-    """Return DVC's list, or {} if it does not exist or only a part of it was written."""
+def writing() -> dict[str, int]:
+    """Return the paths that running DVC processes are writing, each with the id of its process.
+
+    None if DVC's list does not exist or only a part of it was written.
+    """
     try:
-        return json.loads(RWLOCK.read_bytes())
+        write = json.loads(RWLOCK.read_bytes()).get("write", {})
     except (FileNotFoundError, ValueError):
         return {}
-
-
-def writing() -> dict[str, int]:
-    """Return the paths that running DVC processes are writing, each with the id of its process."""
-    write = rwlock_content().get("write", {})
     return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
 
 
