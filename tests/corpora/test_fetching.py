@@ -4,13 +4,11 @@ import dataclasses
 import gzip
 import hashlib
 import json
-import os
 import random
 import re
 import shutil
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +19,6 @@ from pipeline.settings.addresses import is_url
 from pipeline.settings.download import Sum
 from tests.local_site import Fault, serving
 from tests.refusals import refused
-from transformer.files import write_json
 
 NAME = "/wmt14/training-parallel-nc-v9.tgz"
 BODY = random.Random(1).randbytes(300_000)
@@ -60,6 +57,23 @@ def test_a_file_is_downloaded_once_and_then_needs_no_network(site, fetcher):
     assert fetcher().fetch(site.url(NAME), SUM) == path
     assert len(site.requests) == 1
     assert sorted(file.name for file in path.parent.iterdir()) == [path.name, path.name + ".lock"]
+    path.write_bytes(BODY[:-1])  # it goes bad on the disk
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert path.with_name(path.name + ".wrong-sum").read_bytes() == BODY[:-1]
+    site.packs = True
+    assert fetcher(clone="other").fetch(site.url(NAME), None).read_bytes() == BODY, "the bytes of the file are asked for"
+
+
+def test_a_file_of_two_sites_and_its_sum_packed_or_unpacked_are_told_apart(site, fetcher):
+    site.files |= {"/wmt14/dev.tgz": b"one", "/wmt19/dev.tgz": b"two"}
+    paths = [fetcher().fetch(site.url(f"/{year}/dev.tgz"), None) for year in ("wmt14", "wmt19")]
+    assert [path.read_bytes() for path in paths] == [b"one", b"two"]
+    unpacked = dataclasses.replace(SUM, unpacked=True)
+    for level in (1, 9):
+        packed = site.files[f"/{level}.gz"] = gzip.compress(BODY, level)
+        for _ in range(2):
+            assert fetcher().fetch(site.url(f"/{level}.gz"), unpacked).read_bytes() == packed
+    assert len(site.requests) == 4
 
 
 OTHER = {"Content-Range": f"bytes 7-{len(BODY) - 1}/{len(BODY)}"}
@@ -110,9 +124,15 @@ def broken_off(site, fetcher, **fault):
 
 def test_a_cut_connection_is_resumed_by_range_also_by_a_later_process(site, fetcher):
     broken_off(site, fetcher)
+    (partial,) = fetcher().downloads.rglob("*.partial")
     assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
     (_, first), (_, second) = site.requests
     assert first is None and 100_000 < int(second.removeprefix("bytes=").rstrip("-")) <= 150_000
+    partial.write_bytes(BODY + b"more")
+    record = {"url": site.url(NAME), "size": None, "validator": None}
+    partial.with_name(partial.name + ".json").write_text(json.dumps(record))
+    partial.with_name(NAME.rpartition("/")[2]).unlink()
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY, "a part longer than the file starts anew"
 
 
 WEAK = {"ETag": 'W/"1"'}
@@ -137,37 +157,6 @@ def test_a_part_from_a_mirror_is_not_glued_to_the_bytes_of_the_site(site, fetche
     assert path.read_bytes() == BODY and (NAME, None) in site.requests
 
 
-def test_a_kill_as_a_changed_file_begins_anew_leaves_no_old_bytes_under_its_new_record(site, fetcher, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def killed(path, value):
-        write_json(path, value)
-        raise Killed
-
-    broken_off(site, fetcher)
-    site.files[NAME] = BODY[::-1]
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("pipeline.corpora.transfer.write_json", killed)
-        fetcher().fetch(site.url(NAME), None)
-    assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY[::-1]
-
-
-def test_a_site_that_packs_what_it_sends_is_asked_for_the_bytes_of_the_file(site, fetcher):
-    site.packs = True
-    assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY
-
-
-def test_a_part_longer_than_the_file_starts_anew(site, fetcher):
-    path = fetcher().fetch(site.url(NAME), SUM)
-    partial = path.with_name(path.name + ".partial")
-    path.rename(partial)
-    partial.write_bytes(BODY + b"more")
-    record = {"url": site.url(NAME), "size": None, "validator": None}
-    partial.with_name(partial.name + ".json").write_text(json.dumps(record))
-    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
-
-
 @pytest.mark.parametrize("sent", [BODY[:-1] + bytes([BODY[-1] ^ 1]), BODY[:200_000]], ids=["flipped", "truncated"])
 def test_a_wrong_sum_is_refused_with_both_sums_and_the_file_kept_aside(site, fetcher, sent):
     for name, expected in ((NAME, SUM), ("/train.en.gz", dataclasses.replace(SUM, unpacked=True))):
@@ -181,9 +170,7 @@ def test_a_wrong_sum_is_refused_with_both_sums_and_the_file_kept_aside(site, fet
     assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
 
 
-@pytest.mark.parametrize(
-    "location", ["file://", "ftp://", "data:", "http://[", "http://host:port/", "http://\xff/", "http://host:99999/"]
-)
+@pytest.mark.parametrize("location", ["file://", "data:", "http://[", "http://host:port/"])
 def test_a_redirect_to_anything_but_http_is_refused(site, fetcher, slept, tmp_path, location):
     (tmp_path / "secret.tgz").write_text("secret")
     location += str(tmp_path / "secret.tgz") if not location.startswith("http") else ""
@@ -193,7 +180,7 @@ def test_a_redirect_to_anything_but_http_is_refused(site, fetcher, slept, tmp_pa
     assert slept == [] and not list(fetcher().downloads.rglob("*.tgz"))
 
 
-NO_NUMBER = ["abc", "-1", "1e3", "\xb2", "9" * 5000, "Mon, 01 Jan 99999999999 00:00:00 GMT"]
+NO_NUMBER = ["abc", "-1", "9" * 5000, "Mon, 01 Jan 99999999999 00:00:00 GMT"]
 
 
 @pytest.mark.parametrize("value", NO_NUMBER, ids=range(len(NO_NUMBER)))
@@ -201,20 +188,23 @@ def test_a_length_or_a_wait_that_is_no_number_is_one_line_or_counts_as_none(site
     site.faults[NAME] = [Fault(headers={"Content-Length": value}, tells_length=False)] * 2
     with refused(NAME, "does not state the length"):
         fetcher().fetch(site.url(NAME), None)
+    assert not fetcher().checksums.exists(), "nothing is recorded where a cut could not be seen"
     assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
     site.files["/busy"], site.faults["/busy"] = BODY, [Fault(status=503, headers={"Retry-After": value})]
     with refused("/busy", "run again"):
         fetcher().fetch(site.url("/busy"), SUM)
 
 
-ADDRESSES = ["file:///etc/passwd", "ftp://host/a.tgz", "FILE:/etc/passwd", "javascript:1", "http://host/../../x.tgz"]
-ADDRESSES += ["http://host/", "http:///a.tgz", "https://host/a;rm -rf.tgz", "https://host/.bashrc", "http://[/a.tgz"]
+ADDRESSES = ["file:///etc/passwd", "FILE:/etc/passwd", "javascript:1", "http://host/../../x.tgz", "http://host/"]
+ADDRESSES += ["http:///a.tgz", "https://host/a;rm -rf.tgz", "https://host/.bashrc", "http://[/a.tgz", "http://host:99999/a"]
 
 
-@pytest.mark.parametrize("address", [*ADDRESSES, "http://[::x]/a.tgz", "http://host:port/a.tgz", "http://host:99999/a.tgz"])
-def test_an_address_that_is_neither_http_nor_a_path_is_refused(address):
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_that_is_neither_http_nor_a_path_and_a_mirror_that_is_no_folder_are_refused(fetcher, address):
     with refused("refused"):
         is_url(address)
+    with refused("no/such/folder"):
+        fetcher(mirror="no/such/folder").fetch("http://127.0.0.1:1/a.tgz", SUM)
 
 
 @pytest.mark.parametrize("place", ["training-parallel-nc-v9.tgz", NAME[1:]], ids=["by name", "by path"])
@@ -232,7 +222,7 @@ def test_a_mirror_is_asked_first_and_a_folder_is_used_where_it_lies(site, fetche
         assert fetcher(mirror=mirror, clone=clone).fetch(site.url(NAME), SUM).read_bytes() == BODY
 
 
-def test_a_file_of_a_mirror_with_a_wrong_sum_is_skipped_and_left_where_it_is(site, fetcher, tmp_path, capsys):
+def test_a_file_of_a_mirror_that_is_wrong_or_may_be_cut_is_skipped_and_left_where_it_is(site, fetcher, tmp_path, capsys):
     (tmp_path / "mirror").mkdir()
     file = tmp_path / "mirror" / "training-parallel-nc-v9.tgz"
     file.write_bytes(BODY[1:])
@@ -240,23 +230,9 @@ def test_a_file_of_a_mirror_with_a_wrong_sum_is_skipped_and_left_where_it_is(sit
     assert path.read_bytes() == BODY and path.parent.parent == fetcher().downloads
     assert re.search(f"{file}: its sha256 is .* but params.yaml has {SUM.value}; skipped", capsys.readouterr().err)
     assert file.read_bytes() == BODY[1:]
-
-
-UNPACKED = dataclasses.replace(SUM, unpacked=True)
-
-
-@pytest.mark.parametrize("level", [1, 9])
-def test_the_sum_of_the_unpacked_bytes_holds_however_they_are_packed(site, fetcher, level):
-    packed = site.files["/train.en.gz"] = gzip.compress(BODY, level)
-    path = fetcher().fetch(site.url("/train.en.gz"), UNPACKED)
-    assert path.read_bytes() == packed
-    assert fetcher().fetch(site.url("/train.en.gz"), UNPACKED) == path and len(site.requests) == 1
-
-
-@pytest.mark.parametrize("mirror", ["ftp://host/copies", "file:///srv", "no/such/folder", "http://["])
-def test_a_mirror_is_a_folder_or_http(site, fetcher, mirror):
-    with refused(mirror):
-        fetcher(mirror=mirror).fetch(site.url(NAME), SUM)
+    site.files["/copies" + NAME] = BODY[:1000]
+    site.faults["/copies" + NAME] = [Fault(tells_length=False)]
+    assert fetcher(mirror=site.url("/copies"), clone="b").fetch(site.url(NAME), None).read_bytes() == BODY
 
 
 def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held_to_it(site, fetcher):
@@ -270,6 +246,9 @@ def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held
     with refused("checksums.json has " + SUM.value):
         fetcher(clone="another clone").fetch(site.url(NAME), None)
     assert fetcher().checksums.read_text() == text
+    fetcher().checksums.write_text("<<<<<<< HEAD")
+    with refused("checksums.json is not a mapping", "restore it from git"):
+        fetcher().fetch(site.url(NAME), None)
 
 
 def test_a_sum_in_params_yaml_counts_more_than_a_recorded_one(site, fetcher):
@@ -278,35 +257,6 @@ def test_a_sum_in_params_yaml_counts_more_than_a_recorded_one(site, fetcher):
     assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY, "it is not downloaded again"
     stated = Sum("sha256", hashlib.sha256(now).hexdigest(), "params.yaml")
     assert fetcher().fetch(site.url(NAME), stated).read_bytes() == now
-
-
-def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
-    site.faults[NAME] = [Fault(tells_length=False, after=1000), Fault(tells_length=False)]
-    with refused("does not state the length and no checksum is known"):
-        fetcher().fetch(site.url(NAME), None)
-    assert not fetcher().checksums.exists()
-    assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum shows a truncation
-
-
-def test_a_mirror_whose_truncation_could_not_be_seen_is_skipped(site, fetcher, capsys):
-    site.files["/copies" + NAME] = BODY[:1000]
-    site.faults["/copies" + NAME] = [Fault(tells_length=False)]
-    assert fetcher(mirror=site.url("/copies")).fetch(site.url(NAME), None).read_bytes() == BODY
-    assert "no checksum is known, so truncation could not be detected; set a checksum" in capsys.readouterr().err
-
-
-def test_a_damaged_record_of_sums_is_named(site, fetcher):
-    fetcher().checksums.write_text("<<<<<<< HEAD")
-    with refused("checksums.json is not a mapping", "Expecting value", "restore it from git"):
-        fetcher().fetch(site.url(NAME), None)
-
-
-def test_a_download_that_went_bad_on_the_disk_is_put_aside_and_fetched_anew(site, fetcher, capsys):
-    path = fetcher().fetch(site.url(NAME), SUM)
-    path.write_bytes(BODY[:-1])
-    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
-    assert path.with_name(path.name + ".wrong-sum").read_bytes() == BODY[:-1]
-    assert "kept as" in capsys.readouterr().err
 
 
 def test_two_at_once_download_it_once(site, fetcher):
@@ -318,12 +268,6 @@ def test_two_at_once_download_it_once(site, fetcher):
     for thread in threads:
         thread.join()
     assert len(site.requests) == 1 and [path.read_bytes() == BODY for path in paths] == [True, True]
-
-
-def test_files_of_one_name_from_two_sites_do_not_meet(site, fetcher):
-    site.files |= {"/wmt14/dev.tgz": b"one", "/wmt19/dev.tgz": b"two"}
-    paths = [fetcher().fetch(site.url(f"/{year}/dev.tgz"), None) for year in ("wmt14", "wmt19")]
-    assert [path.read_bytes() for path in paths] == [b"one", b"two"]
 
 
 def test_a_full_disk_is_seen_before_the_download_and_room_for_the_rest_is_enough(site, fetcher, monkeypatch):
@@ -345,14 +289,6 @@ def test_a_body_in_chunks_needs_no_length_and_is_never_cut_unseen(site, fetcher)
         fetcher().fetch(site.url(NAME), None)
     site.files[NAME], site.faults[NAME] = b"5\r\nwhole\r\n0\r\n\r\n", [fault]
     assert fetcher(clone="other").fetch(site.url(NAME), None).read_bytes() == b"whole"
-
-
-def test_the_name_of_a_download_reaches_the_disk(site, fetcher, monkeypatch):
-    synced, replace = [], os.replace
-    monkeypatch.setattr(os, "replace", lambda old, new: replace(old, new) or synced.append(Path(new).name))
-    monkeypatch.setattr("pipeline.corpora.fetching.sync_folder", lambda folder: synced.append(folder))
-    path = fetcher().fetch(site.url(NAME), SUM)
-    assert synced[-2:] == [path.name, path.parent]
 
 
 def test_a_path_is_held_to_its_sum_and_used_where_it_lies(fetcher, tmp_path):
@@ -391,10 +327,7 @@ def test_the_next_address_is_tried_where_the_first_fails(site, fetcher, capsys, 
     site.files.clear()
     with refused(f"{NAME}: status 404"):
         fetcher(clone="other").fetch(urls[0], SUM, urls[1])
-
-
-def test_a_sum_is_recorded_only_where_none_is_known(site, fetcher):
-    fetcher().fetch(site.url("/gone.tgz"), SUM, site.url(NAME))
-    assert not fetcher().checksums.exists()
-    fetcher(clone="other").fetch(site.url("/gone.tgz"), None, site.url(NAME))
+    assert not fetcher().checksums.exists(), "a sum is recorded only where none is known"
+    site.files[NAME] = BODY
+    fetcher(clone="third").fetch(site.url("/gone.tgz"), None, urls[1])
     assert json.loads(fetcher().checksums.read_text()) == {site.url("/gone.tgz"): SUM.value}
