@@ -8,13 +8,11 @@ import os
 import re
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline.commands import plan
-from pipeline.commands.status import State, state_of
 from pipeline.costs import expected
 from pipeline.costs.expected import Corpus, Training
 from pipeline.settings.selection import run_settings
@@ -66,21 +64,12 @@ def test_a_training_that_a_signal_stopped_has_not_failed(tmp_path, monkeypatch, 
 
 def test_stages_that_dvc_has_in_its_cache_are_told_from_those_that_ran(project):
     project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    part = project.run("snakemake", "--cores", "2", "score@demo-tiny")
-    assert "[1/1]" in part and "BLEU" not in part, "a part of the stages ends without results, which may be old"
     assert "BLEU" in project.run("snakemake", "--cores", "2")
     project.edit("params.yaml", "    bootstrap: 500 ", "    bootstrap: 1000 ")
     printed = project.run("snakemake", "--cores", "2").split("\n")
     stages = [line for line in printed if line.startswith("[")]
     assert "score@demo-tiny" in stages[0] and stages[0].endswith(" (not run: DVC has its result)")
     assert len(stages) == 4 and "not run" not in "".join(stages[1:]), "results and report are in git, not in the cache"
-    assert not [line for line in printed if "rule " in line or "jobid" in line]
-
-
-def test_verbose_leaves_the_output_to_snakemake(project):
-    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    printed = project.run("snakemake", "--cores", "2", "--verbose", "score@demo-tiny")
-    assert "Finished jobid: 0 (Rule: score@demo-tiny)" in printed and "[1/1]" not in printed
 
 
 # The progress of a stage, and the live line
@@ -93,7 +82,9 @@ def bar_of_a_stage(tmp_path, monkeypatch):
     monkeypatch.setenv("DVC_STAGE", STAGE)
 
 
-def test_a_bar_without_a_terminal_prints_nothing_and_leaves_its_place_only_when_it_is_stopped(bar_of_a_stage, capfd):
+def test_a_bar_without_a_terminal_prints_nothing_and_leaves_its_place_only_when_it_is_stopped(
+    bar_of_a_stage, capfd, monkeypatch
+):
     with Progress(total=1200, initial=400, unit="step") as bar:
         bar.set_postfix_str("loss 2.310, 21,604 tokens/s")
         time.sleep(0.1)
@@ -109,6 +100,10 @@ def test_a_bar_without_a_terminal_prints_nothing_and_leaves_its_place_only_when_
         bar.update(2)
     assert place_of(STAGE) is None
     assert capfd.readouterr() == ("a line\n", "")
+    monkeypatch.delenv("DVC_STAGE")
+    with Progress(total=2, unit="step") as bar:
+        bar.update(1)
+    assert place_of(STAGE) is None, "without DVC there is no file"
 
 
 @pytest.mark.parametrize(
@@ -124,13 +119,6 @@ def test_the_time_left_follows_the_pace_of_the_last_minute(bar_of_a_stage, monke
             now += seconds
             bar.update(1)
         assert least <= place_of(STAGE).left <= most
-
-
-def test_without_dvc_there_is_no_file(bar_of_a_stage, monkeypatch, tmp_path):
-    monkeypatch.delenv("DVC_STAGE")
-    with Progress(total=2, unit="step") as bar:
-        bar.update(1)
-    assert list(tmp_path.iterdir()) == []
 
 
 class Terminal(io.StringIO):
@@ -185,50 +173,28 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
     ]
     assert {line.partition(": ")[0].split()[1] for line in stale[2:]} == {"result@demo-tiny", "collect", "report"}
     with project.at_work("snakemake", "--cores", "2", "score@demo-tiny"):  # no other stage ends when it is killed
-        place = {
-            "when": time.time(),
-            "task": "test",
-            "unit": "sentence",
-            "done": 3,
-            "total": 10,
-            "left": 65.0,
-        }
-        (project.root / "work/progress").mkdir(parents=True, exist_ok=True)
+        place = {"when": time.time(), "task": "test", "unit": "sentence", "done": 3, "total": 10, "left": 65.0, "note": ""}
         path = project.root / "work/progress/score@demo-tiny.json"
-        path.write_text(json.dumps({**place, "note": ""}))
+        write_json(path, place)
         assert "running  score@demo-tiny: test, sentence 3 of 10, 1 min 5 s left" in status(project)
-        path.write_text(json.dumps({**place, "when": 0.0, "note": ""}))
+        write_json(path, {**place, "when": 0.0})
         assert "running  score@demo-tiny" in status(project), "the place is that of an earlier start"
     assert not [line for line in status(project) if line.startswith("running")], "the killed processes are gone"
-    (project.root / "dvc.lock").write_text("schema: '2.0'\nstages:\n  report", encoding="utf-8")
-    printed = project.run("python", "-m", "pipeline.commands.status", status=1)
-    assert printed.startswith("status: dvc.lock is incomplete or ") and printed.count("\n") == 1
-
-
-def test_of_the_stages_that_one_waits_for_two_are_named():
-    kinds = {"a": "stale", "b": "done", "c": "waiting", "d": "stale", "e": "stale"}
-    before = [State(name, kind) for name, kind in kinds.items()]
-    report = SimpleNamespace(name="report", outs=[])
-    assert state_of(report, before, {}) == State("report", "waiting", "for a, c and 2 more")
-    assert state_of(report, before[:4], {}).why == "for a, c and 1 more"
-    assert state_of(report, before[:3], {}).why == "for a, c"
 
 
 def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_best_first(project):
-    append = "\nA = 1\n"
     with open(project.root / "transformer/optimisation.py", "a") as file:
-        file.write(append)
+        file.write("\nA = 1\n")
     place = {"when": 0.0, "task": "", "unit": "step", "done": 420, "total": 1200, "left": 65.0, "note": ""}
-    for path, text in {f"progress/{STAGE}.json": json.dumps(place), "demo-tiny/0/state.safetensors": ""}.items():
-        (project.root / "work" / path).parent.mkdir(parents=True, exist_ok=True)
-        (project.root / "work" / path).write_text(text)
+    for path in (f"progress/{STAGE}.json", "demo-tiny/0/state.safetensors"):
+        write_json(project.root / "work" / path, place)
     (line,) = [line for line in status(project) if line.startswith("stale")]
-    assert line == (
-        f"stale    {STAGE}: code (transformer/optimisation.py) is modified; stopped at step 420 of 1,200, work/demo-tiny/0 "
-        "holds its state"
+    assert line.startswith(
+        f"stale    {STAGE}: code (transformer/optimisation.py) is modified; stopped at step 420 of 1,200"
     )
+    assert "work/demo-tiny/0" in line
     score = {"test": {"average": {"metrics": {"bleu-13a": {"score": 23.456, "low": 22.0, "high": 24.0}}}}}
-    (project.root / "scores/demo-tiny/score.json").write_text(json.dumps(score))
+    write_json(project.root / "scores/demo-tiny/score.json", score)
     assert status(project)[-1].split("  ")[:2] == ["demo-tiny", "23.46 (22.00 to 24.00)"]
 
 
@@ -245,37 +211,27 @@ def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, cap
         return [line.split("  ")[-1].strip() for line in capsys.readouterr().out.strip().split("\n")[1:]]
 
     assert shown(Result("a", 20.0, 19.0, 21.0, 5.0, 60.0)) == ["new"]
-    assert shown(Result("a", 20.0, 19.0, 21.0, 5.0, 90.0), Result("b", None, None, None, None, None)) == [
-        "the same",
-        "new",
-    ]
+    more = shown(Result("a", 20.0, 19.0, 21.0, 5.0, 90.0), Result("b", None, None, None, None, None))
+    assert more == ["the same", "new"]
     assert shown(Result("a", 21.5, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +1.50, perplexity -0.10"]
-    assert json.loads((tmp_path / "work/results.json").read_text())["a"]["bleu"] == 21.5
     assert shown(Result("a", 21.5049, 19.0, 22.0, 4.9, 90.0)) == ["the same"]
     assert shown(Result("a", 21.5051, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +0.01"]
 
 
-def test_the_score_of_a_language_without_spaces_is_its_first_measure(tmp_path, monkeypatch):
+def test_results_have_the_first_measure_and_the_time_of_their_own_training(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     metrics = {"bleu-zh": {"score": 30.0, "low": 29.0, "high": 31.0}, "chrf": {"score": 20.0, "low": None, "high": None}}
     write_json(Path("scores/a/score.json"), {"test": {"average": {"metrics": metrics}}})
     write_json(Path("scores/decodings/b/score.json"), {"set": {"metrics": metrics}})
     found = results.results({"runs": {"a": {}, "empty": {}}, "decodings": {"b": {}}})
     assert [each.bleu for each in found] == [30.0, None, 30.0]
-
-
-def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_json(Path("scores/a/training.json"), {"dev_loss": 1.0})
-    write_times(Path("work/times/a/training.json"), Path("scores/a/training.json"), {"seconds": 30.0})
-    selected = {"runs": {"a": {}}, "decodings": {}}
-    assert [each.seconds for each in results.results(selected)] == [30.0]
-    write_json(Path("scores/a/training.json"), {"dev_loss": 2.0})
-    assert [each.seconds for each in results.results(selected)] == [None]
-    write_times(Path("work/times/a/training.json"), Path("scores/a/training.json"), {"seconds": 20.0})
-    assert [each.seconds for each in results.results(selected)] == [20.0]
-    write_json(Path("scores/a/training.json"), {"dev_loss": 1.0})  # by `dvc checkout`, for example
-    assert [each.seconds for each in results.results(selected)] == [30.0]
+    training, seen = Path("scores/a/training.json"), []
+    for loss, seconds in ((1.0, 30.0), (2.0, None), (2.0, 20.0), (1.0, None)):  # the last by `dvc checkout`, for example
+        write_json(training, {"dev_loss": loss})
+        if seconds:
+            write_times(Path("work/times/a/training.json"), training, {"seconds": seconds})
+        seen += [each.seconds for each in results.results({"runs": {"a": {}}, "decodings": {}})]
+    assert seen == [30.0, None, 20.0, 30.0]
 
 
 # `make plan`
@@ -330,13 +286,8 @@ def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third
     assert plan.seconds(often, 2e10) - plan.seconds(one, 2e10) == pytest.approx(100 * dev / 3)
 
 
-def test_without_a_training_the_rate_follows_from_a_product(params):
-    rate, origin = plan.rate_of_product({**params, "machine": params["machine"] | {"device": "cpu"}})
-    assert 1e8 < rate < 1e14 and "product" in origin
-
-
 @pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])
-def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run, tmp_path, monkeypatch):
+def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run):
     record = json.loads((ROOT / f"results/{run}.json").read_text())
     done, counted = record["training"], record["flops"]["analytic"]["training_flops"]
     kinds = {"model": ModelConfig, "training": TrainingConfig}
@@ -379,10 +330,3 @@ def test_the_plan_has_the_disk_of_all_files_and_their_copies_in_the_cache_and_th
     tokens, kept = 2 * config.micro_batch_tokens * 0.97, expected.KEPT * 2 * (8 * 32 + 2 * 64)
     without = 330e6 + 4 * 4 * weights  # a weight, its gradient and Adam's two moments
     assert (one.memory, half.memory) == pytest.approx((without + tokens * kept, without + tokens / 2 * kept))
-
-
-def test_a_damaged_file_of_results_is_one_line_and_no_traceback(project):
-    (project.root / "work").mkdir(exist_ok=True)
-    (project.root / "work/results.json").write_text('{"demo')
-    printed = project.run("snakemake", "--cores", "2")
-    assert "snakemake: work/results.json is damaged: " in printed and "Traceback" not in printed
