@@ -313,6 +313,10 @@ def test_seeds_are_grouped_by_settings_data_and_precision(project):
     mean = over_seeds(project.load(), ["a", "a-2"], "bleu-13a", *TEST)
     assert str(mean) == "mean of 2 seeds (40.00 to 41.00)" and mean.score == 40.5
     assert over_seeds(project.load(), ["a"], "bleu-13a", *TEST) is None
+    path = project.results / "c-3.json"
+    content = read_json(path)
+    write_json(path, content | {"score": content["score"] | {"test": {}}})
+    assert over_seeds(project.load(), ["a", "a-2", "c-3"], "bleu-13a", *TEST) is None, "c-3 has no score on test"
     path = project.results / "a-2.json"
     content = read_json(path)
     write_json(path, content | {"training": content["training"] | {"data_sum": "d1" * 32}})
