@@ -242,30 +242,21 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
     [
         ("translate", {"text": "one " * 60}, 413, "text 1 is .* pieces long; at most 50"),
         ("translate", {"text": ["one", "…" * 501]}, 413, "text 2 is 501 characters long; at most 500"),
-        ("translate", {"text": ["one", "two " * 60]}, 413, "text 2 is"),
         ("translate", {"text": ["one"] * 41}, 413, "41 texts; at most 40"),
         ("translate", {"text": "x" * 70_000}, 413, "longer than 65,536 bytes"),
         ("translate", {"text": 5}, 422, "text"),
-        ("translate", {"text": None}, 422, "text"),
         ("translate", {"text": ["one", 2]}, 422, "text"),
         ("translate", {}, 422, "text: Field required"),
         ("translate", {"text": "one", "beam": 9}, 422, "beam: Extra"),
-        ("translate", {"text": "one", "x" * 300: 9}, 422, "x: Extra"),
         ("translate", b"{", 422, "JSON"),
         ("translate", b"\xff\xfe", 422, ""),
         ("translate", b'{"text": "\\ud800"}', 422, "surrogate"),
         ("trace", {"text": " \n "}, 422, "empty"),
         ("trace", {"text": "one " * 60}, 413, "pieces long"),
-        ("trace", {"text": "…" * 501}, 413, "characters long"),
         ("trace", {"text": "one", "prefix": [PIECES]}, 422, f"{PIECES} is not"),
-        ("trace", {"text": "one", "prefix": [-1]}, 422, "-1 is not"),
         ("trace", {"text": "one", "prefix": [2]}, 422, "2 is not"),  # BOS
-        ("trace", {"text": "one", "prefix": [3, 5]}, 422, "3 is not"),
         ("trace", {"text": "one", "prefix": [5] * 40}, 422, "a prefix of 40 pieces"),
-        ("trace", {"text": "one", "prefix": "5"}, 422, "prefix"),
         ("trace", {"text": "one", "prefix": ["5"]}, 422, "prefix"),
-        ("trace", {"text": "one", "prefix": [True]}, 422, "prefix"),
-        ("nowhere", {"text": "one"}, 405, "Method Not Allowed"),
         ("..%2f..%2fparams.yaml", {}, 405, "Method Not Allowed"),
     ],
     ids=str,
@@ -276,14 +267,13 @@ def test_a_wrong_request_is_one_line(server, path, body, status, named):
     assert re.search(named, answer["error"]) and "\n" not in answer["error"] and len(answer["error"]) < 200
 
 
-@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/json", "application/jsonp"])
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/json"])
 def test_a_body_that_is_not_declared_as_json_is_415(server, kind):
     answer = server.ask("POST", "translate", data=b'{"text": "one"}', headers={"Content-Type": kind})
-    expected = f"Content-Type is '{kind}'; application/json is expected"
-    assert (answer.status_code, answer.json()) == (415, {"error": expected})
+    assert answer.status_code == 415 and kind in answer.json()["error"]
 
 
-def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
+def test_a_failed_batch_is_500_and_the_worker_goes_on(caplog):
     class Failing(Slow):
         def __call__(self, texts, scores):
             if texts == ["bad"]:
@@ -296,15 +286,9 @@ def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
         status, answer = server.post("translate", {"text": "bad"})
         assert status == 500 and "secret" not in answer["error"]
         assert server.post("translate", {"text": "good"})[0] == 200
+        assert server.post("translate", {"text": "a " * engine.longest})[0] == 200
+        assert server.post("translate", {"text": "a " * (engine.longest + 1)})[0] == 413, "a batch has no room for it"
     assert "a secret" in caplog.text
-
-
-def test_a_text_for_which_a_batch_has_no_room_is_413(slow):
-    slow.go.set()
-    with served(slow) as server:
-        assert server.post("translate", {"text": "a " * slow.longest})[0] == 200
-        status, answer = server.post("translate", {"text": "a " * (slow.longest + 1)})
-    assert (status, answer) == (413, {"error": "text 1 is 13 pieces long; at most 12 are possible"})
 
 
 def test_the_length_of_a_text_is_that_of_the_normalised_text_which_is_translated(translator):
@@ -315,22 +299,6 @@ def test_the_length_of_a_text_is_that_of_the_normalised_text_which_is_translated
     *pieces, end = normalising(text, scores=True).source
     assert lengths_of(normalising, [text]) == [len(pieces)] != lengths_of(translator, [text])
     assert end == "</s>"
-
-
-def test_a_failed_search_says_nothing_of_its_error(viewer):
-    def failing(source, prefix):
-        yield {"source": []}
-        raise RuntimeError("a secret")
-
-    viewer.events = failing
-    with served(viewer) as server:
-        received = server.search().iter_lines(chunk_size=1)  # which ends early
-        assert [json.loads(next(received)) for _ in range(2)] == [{"source": []}, {"error": "the translation failed"}]
-
-
-def test_a_body_that_does_not_come_is_408():
-    with served(Slow(), limits(seconds=0.3)) as server, connect(server, posted("translate")[:-5]) as connection:
-        assert connection.recv(20).startswith(b"HTTP/1.1 408")
 
 
 def connect(server, first=b""):
@@ -348,7 +316,9 @@ def was_closed(connection):
             return True
 
 
-def test_connections_without_headers_are_closed_and_requests_beyond_the_limit_are_503():
+def test_requests_that_do_not_come_end_and_those_beyond_the_limit_are_503():
+    with served(Slow(), limits(seconds=0.3)) as server, connect(server, posted("translate")[:-5]) as connection:
+        assert connection.recv(20).startswith(b"HTTP/1.1 408")
     begun = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
     with served(Slow(), limits(seconds=3.0, connections=5)) as server:
         first = [connect(server, begun) for _ in range(5)]
@@ -364,13 +334,6 @@ def test_a_name_that_another_site_controls_is_refused(server, host):
     """DNS rebinding: the site points its own name at this machine, and its page asks this server."""
     for method, path in (("GET", ""), ("POST", "translate"), ("GET", "model")):
         assert server.ask(method, path, headers={"Host": host}).status_code == 400
-
-
-def test_head_is_answered_as_get_without_a_body(server):
-    for path in ("", "health", "page.js"):
-        get, head = (server.ask(method, path, headers={"Accept-Encoding": ""}) for method in ("GET", "HEAD"))
-        assert (get.status_code, head.status_code, head.content) == (200, 200, b"")
-        assert [get.headers[key] == head.headers[key] for key in ("content-type", "content-length")] == [True, True]
 
 
 def test_the_hosts_of_a_server_for_other_machines_are_its_own_names_and_those_that_are_stated():
@@ -401,23 +364,6 @@ def test_a_connection_whose_client_does_not_read_is_closed():
         wait_for(healthy)
 
 
-def test_a_client_that_reads_slowly_frees_its_search(viewer):
-    events, ends = viewer.events, threading.Event()
-    viewer.events = lambda source, prefix: iter([{"source": [LONG]}])
-    with (
-        served(viewer, limits(traces=1, seconds=1.0)) as server,
-        connect(server, posted("trace")) as connection,
-    ):
-        assert connection.recv(15) == b"HTTP/1.1 200 OK"
-        reader = threading.Thread(target=read_slowly, args=(connection, ends))
-        reader.start()
-        viewer.events = events
-        assert server.post("trace", {"text": "two"})[0] == 503
-        wait_for(server.frees_a_search)
-        ends.set()
-        reader.join()
-
-
 def test_a_client_keeps_its_connection_while_its_answer_is_computed_and_between_requests(slow):
     with served(slow, limits(seconds=0.5)) as server, ThreadPoolExecutor(2) as clients:
         with requests.Session() as session:
@@ -435,11 +381,6 @@ def posted(path, body=b'{"text": "one"}'):
     """A request, as it is sent."""
     lines = [f"POST /{path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
-
-
-def read_slowly(connection, ends):
-    while not ends.wait(0.2) and connection.recv(2**17):
-        pass
 
 
 def test_the_search_is_streamed_and_ends_with_the_translation(server, translator):
@@ -462,56 +403,37 @@ def test_the_search_is_streamed_and_ends_with_the_translation(server, translator
     assert again["ids"][:2] == [end["ids"][0], chosen] and again["forced"] == 2
 
 
-def held(viewer, go, first, then):
-    """Let the searches of `viewer` send `first`, wait for `go` and send `then`."""
-
-    def events(source, prefix):
-        yield first
-        assert go.wait(60)
-        yield from then
-
-    viewer.events = events
-
-
-def test_a_step_is_sent_when_it_is_done(viewer):
-    go = threading.Event()
-    held(viewer, go, {"candidates": []}, [{"text": "one"}])
-    with served(viewer) as server, server.search() as answer:
-        received = answer.iter_lines(chunk_size=1)
-        assert "candidates" in json.loads(next(received))
-        go.set()
-        assert "text" in json.loads(next(received))
-
-
-def test_too_many_searches_are_503_and_a_long_one_ends(viewer):
+def test_a_search_is_sent_as_it_is_done_too_many_are_503_and_a_long_one_ends(viewer):
     events, go = viewer.events, threading.Event()
-    held(viewer, go, {"source": []}, itertools.repeat({"candidates": []}))
+
+    def endless(source, prefix):
+        yield {"source": []}
+        assert go.wait(60)
+        yield from itertools.repeat({"candidates": []})
+
+    viewer.events = endless
     with served(viewer, limits(traces=1, seconds=1.0)) as server:
-        with server.search() as endless:
-            received = endless.iter_lines(chunk_size=1)
+        with server.search() as answer:
+            received = answer.iter_lines(chunk_size=1)
             assert json.loads(next(received)) == {"source": []}
             assert server.post("trace", {"text": "two"})[0] == 503
             go.set()
             *_, last = received
             assert json.loads(last) == {"error": "no translation within 1 seconds"}
         viewer.events = events
-        wait_for(lambda: server.post("translate", {"text": "two"})[0] == 200)
         wait_for(lambda: server.search().status_code == 200)
 
 
-def test_searches_that_arrive_together_are_counted(viewer):
-    go = threading.Event()
-    held(viewer, go, {"source": []}, [])
-    with served(viewer, limits(traces=2)) as server, ThreadPoolExecutor(8) as clients:
-        waiting = [clients.submit(server.post, "trace", {"text": "one"}) for _ in range(8)]
-        wait_for(lambda: sum(each.done() for each in waiting) == 6)
-        assert {each.result()[0] for each in waiting if each.done()} == {503}
-        go.set()
+def test_a_search_that_fails_says_nothing_of_its_error_and_one_without_a_client_ends(viewer):
+    def failing(source, prefix):
+        yield {"source": []}
+        raise RuntimeError("a secret")
 
-
-def test_a_client_that_leaves_frees_its_search(viewer):
-    viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
+    viewer.events = failing
     with served(viewer, limits(traces=1, seconds=50.0)) as server:
+        received = server.search().iter_lines(chunk_size=1)  # which ends early
+        assert [json.loads(next(received)) for _ in range(2)] == [{"source": []}, {"error": "the translation failed"}]
+        viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
         for _ in range(2):
             wait_for(server.frees_a_search)
 
@@ -574,9 +496,6 @@ frame.onload = async () => {
   const found = () => until(() => !page.body.classList.contains("busy") && at("facts").textContent);
   const translate = (text) => { at("text").value = text; at("text").focus(); press("Enter"); };
   await until(() => all("#examples button").length === 2);
-  seen.names = [page.title, at("name").textContent, all("#examples button")[1].textContent];
-  translate(" ");
-  seen.empty = at("notice").textContent;
   translate("three one two");
   await found();
   seen.translation = at("translation").textContent;
@@ -604,15 +523,10 @@ frame.onload = async () => {
   await found();
   seen.again = all("#target .forced").length;
   seen.nodes = ["kept", "dropped", "best"].map((kind) => all(`#tree .${kind}`).length);
-  seen.smallest = Math.min(...all("body *").map((part) => parseFloat(frame.contentWindow.getComputedStyle(part).fontSize)));
-  seen.dark = frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches;
   translate(all("#examples button")[1].textContent);
   await found();
   seen.markup = [all("img, main script").length, all("#source .piece > span").map((part) => part.textContent).join("")];
   seen.hacked = frame.contentWindow.hacked ?? null;
-  translate("one ".repeat(60));
-  await until(() => at("notice").textContent);
-  seen.long = at("notice").textContent;
   seen.wide = page.documentElement.scrollWidth;
   await fetch("/seen", {method: "POST", body: JSON.stringify(seen)});
 };</script>"""
@@ -620,25 +534,21 @@ frame.onload = async () => {
 
 @pytest.mark.more
 @pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as_text(translator, tmp_path, dark):
+def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as_text(translator, tmp_path):
     answers = queue.Queue()
     with (
         served(Viewer(translator, SCRIPT, ["one two", SCRIPT]), visit=VISIT, seen=answers) as server,
-        subprocess.Popen([*command(tmp_path, dark), f"{server.url}visit"], stderr=subprocess.PIPE, text=True) as process,
+        subprocess.Popen([*command(tmp_path, False), f"{server.url}visit"], stderr=subprocess.PIPE, text=True) as process,
     ):
         try:
             seen = answers.get(timeout=120)
         finally:
             process.terminate()
         printed = messages(process.stderr.read())
-    assert seen["names"] == [SCRIPT] * 3
-    assert seen["empty"] == "Type a sentence first." and seen["translation"] == translator("three one two")
+    assert seen["translation"] == translator("three one two")
     assert " is attended to by " in seen["source"]
     assert " attends to " in seen["target"] and " attends to " in seen["decoder"]
     assert seen["choices"] == 8 and seen["forced"] == [2, seen["chosen"].removeprefix("▁")]
     assert re.match("Step 2, . of [89], dropped: ", seen["dropped"]) and seen["again"] == 2 and all(seen["nodes"])
     assert seen["markup"][0] == 0 and seen["markup"][1].startswith("<imgsrc=xonerror=") and seen["hacked"] is None
-    assert "pieces long; at most 50" in seen["long"]
-    assert (seen["wide"], seen["dark"]) == (400, dark) and seen["smallest"] >= 11
-    assert [message for message in printed if "413" not in message] == []  # the console lists every failed request
+    assert seen["wide"] == 400 and not printed
