@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pipeline.settings.addresses import Mirror
-from transformer.config.reading import Count, Positive, read
+from transformer.config.reading import Count, Pattern, Positive, read
+
+NAMES = "one of auto, cpu, cuda (mps, which is Apple's, was never compared with a CPU)"
+Device = Annotated[Literal["auto", "cpu", "cuda"], Pattern("auto|cpu|cuda", NAMES)]
 
 
 @dataclass(frozen=True)
 class MachineConfig:
     """The block `machine` of params.yaml. The folder of a mirror need not exist until something is downloaded."""
 
-    device: Literal["auto", "cpu", "cuda"]
+    device: Device
     kernels: Literal["auto", "off"]
     nodes: Count
     processes: Count

@@ -145,6 +145,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("base.vocabulary.segmentations", 2, "1 is expected, since bpe_dropout is 0"),
         ("base.normalise.max_ratio", 0.5, "0 (no limit) or a number of at least 1"),
         ("base.scoring.bootstrap", 10**6, "from 0 to 100000"),
+        ("machine.device", "mps", "one of auto, cpu, cuda (mps"),
         ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
         pytest.param("hardware.K80", 10**400, "a number above 0", id="hardware"),
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
