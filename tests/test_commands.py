@@ -23,7 +23,6 @@ WRONG = {
     "pipeline.commands.export": ["none", "out", "--format", "marian"],
     "pipeline.commands.page": ["none"],
     "pipeline.commands.plan": ["none"],
-    "pipeline.commands.register": ["none"],
     "pipeline.commands.study": ["none"],
     "pipeline.commands.track": ["none"],
     "pipeline.commands.translate": ["none"],
