@@ -336,6 +336,13 @@ def test_a_name_that_another_site_controls_is_refused(server, host):
         assert server.ask(method, path, headers={"Host": host}).status_code == 400
 
 
+def test_head_is_answered_as_get_without_a_body(server):
+    for path in ("", "health", "page.js"):
+        get, head = (server.ask(method, path, headers={"Accept-Encoding": ""}) for method in ("GET", "HEAD"))
+        assert (get.status_code, head.status_code, head.content) == (200, 200, b"")
+        assert [get.headers[key] == head.headers[key] for key in ("content-type", "content-length")] == [True, True]
+
+
 def test_the_hosts_of_a_server_for_other_machines_are_its_own_names_and_those_that_are_stated():
     with listening("0.0.0.0", 0) as listener:
         found = names(listener, "mt.example")
