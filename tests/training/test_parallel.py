@@ -147,7 +147,6 @@ def short_of_15_tokens(trainer: Trainer, module: str) -> None:
             for name in ("step", "perplexity")
         ),
     ],
-    ids=str,
 )
 def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, sizes, disturb):
     """Without dropout, the losses, dev losses and counts are the same."""
