@@ -34,6 +34,15 @@ def test_attention_equals_scaled_dot_product_attention(masked, d_v):
     torch.testing.assert_close(attention_weights(q, k, mask, 8**-0.5) @ v, expected, atol=1e-6, rtol=1e-5)
 
 
+def test_a_module_scales_by_its_own_d_k(settings):
+    """Also where it is not d_model / h, as in rows B of Table 3."""
+    module, x = filled(settings(d_k=2, d_v=3)), torch.randn(2, 5, 32)
+    q, k, v = module.projections(x, x)
+    expected = module.output(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+    output = module(x, x, torch.ones(2, 1, 5, 5, dtype=torch.bool))
+    torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
+
+
 def test_a_process_with_a_model_does_not_use_cudnn_s_attention(settings):
     torch.backends.cuda.enable_cudnn_sdp(True)
     Transformer(settings(), 10)
