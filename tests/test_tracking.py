@@ -341,3 +341,14 @@ def test_telemetry_is_off_before_mlflow_is_imported() -> None:
     plain = {key: value for key, value in tracking.environment().items() if key != "MLFLOW_DISABLE_TELEMETRY"}
     answer = run_python("-c", code, env=plain)
     assert answer.stdout == "False true\n"
+
+
+def test_a_stage_continues_if_no_process_can_be_started(monkeypatch, capsys):
+    def refused(*_, **__):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr(tracking.subprocess, "Popen", refused)
+    with tracking.process("any"):
+        pass
+    assert "Cannot allocate memory; the stage continues" in capsys.readouterr().err

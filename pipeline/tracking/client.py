@@ -33,7 +33,12 @@ def process(*arguments: str) -> Iterator[None]:
         return
     # In a session of its own, which a signal to the process group of the stage does not reach.
     streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
-    started = subprocess.Popen([sys.executable, "-W", "ignore", "-m", *arguments], env=environment(), **streams)
+    try:
+        started = subprocess.Popen([sys.executable, "-W", "ignore", "-m", *arguments], env=environment(), **streams)
+    except OSError as error:  # for example no memory for another process
+        warn(str(error))
+        yield
+        return
     try:
         yield
     finally:
