@@ -31,7 +31,7 @@ from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.tracking import client as tracking
-from pipeline.training import energy, nodes, outcome, workers, workspace
+from pipeline.training import nodes, outcome, workers, workspace
 from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
@@ -93,8 +93,7 @@ def trainer(
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")
     seconds = options.save_every_minutes * 60
-    meter = energy.meter(device, group.number)
-    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, tell, group, meter)
+    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, tell, group)
 
 
 def identity_of(device: torch.device, precision: str, threads: int) -> dict[str, Any]:

@@ -40,7 +40,6 @@ class TrainingState:
     evaluations_since_best: int = 0
     sums: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
-    joules: float | None = 0.0  # None if any part of the training was not measured
 
     def numbers(self) -> dict[str, Any]:
         """All but the tensors."""

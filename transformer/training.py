@@ -63,10 +63,8 @@ class Trainer:
     save_every_seconds: float
     warn: Callable[[str], None] = warnings.warn  # called with a line of text when the limit of a part is lowered
     workers: Workers = SINGLE_PROCESS
-    energy: Callable[[], float | None] = lambda: None  # joules used since this start, or None if unknown
 
     def __post_init__(self) -> None:
-        self.joules_before = self.state.joules
         self.step = Step(self.state, self.config, self.device, self.precision, self.warn)
         self.coming = Prefetch(self.prepare, AHEAD, same_gpu(self.device))
 
@@ -211,8 +209,6 @@ class Trainer:
             self.store.save_weights(self.state)
         if not due:
             return
-        joules, before = self.energy(), self.joules_before
-        self.state.joules = None if joules is None or before is None else before + joules
         self.store.save(self.state)
 
     def check_loss(self, mean: float) -> None:

@@ -1,4 +1,4 @@
-"""The cost of a training: its operations by the paper's estimate (6.1), the utilisation of the GPUs, and the energy.
+"""The cost of a training: its operations by the paper's estimate (6.1), and the utilisation of the GPUs.
 
 A key of `hardware` and `peak_tflops` in params.yaml begins with a part of the GPU's name in torch: `P100` matches `Tesla
 P100-SXM2-16GB`. A precision other than float32 follows: `H200 bfloat16`. The longest matching key counts.
@@ -17,13 +17,12 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Timing:
-    """The entries of a times file from which the cost is computed. Only some GPUs report the energy."""
+    """The entries of a times file from which the cost is computed."""
 
     seconds: Positive
     gpus: Whole  # 0: a CPU
     hardware: str
     precision: str
-    energy_joules: float | None
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,6 @@ class Cost:
     reason: str | None = None
     mfu: float | None = None
     hfu: float | None = None
-    energy_joules: float | None = None
 
 
 def timing_of(times: Any, where: str) -> Timing:
@@ -68,7 +66,6 @@ def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mappi
         reason=reason,
         mfu=at_peak and needed and needed / at_peak,
         hfu=at_peak and executed and executed / at_peak,
-        energy_joules=timing.energy_joules,
     )
 
 

@@ -40,7 +40,7 @@ RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
 }
 COSTS = {"hardware": "hardware", "precision": "trained in", "GPUs": "GPUs"}  # columns of the table of costs
 COSTS |= {"sustained TFLOPS": "cost sustained_tflops", "FLOPs, estimated": "cost flops"}
-SCALED = {"MFU (%)": ("cost mfu", 100), "HFU (%)": ("cost hfu", 100), "energy (kWh)": ("cost energy_joules", 1 / 3.6e6)}
+UTILISATIONS = {"MFU (%)": "cost mfu", "HFU (%)": "cost hfu"}  # shown in per cent
 
 
 def named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -127,15 +127,15 @@ def costs(results: Results) -> Table:
     for name, run in results.runs.iterrows():
         found = {label: run[key] for label, key in COSTS.items()} | {"run": name}
         found["training"] = run["seconds"] and duration(run["seconds"])
-        rows.append(found | {label: run[key] and run[key] * factor for label, (key, factor) in SCALED.items()})
+        rows.append(found | {label: run[key] and 100 * run[key] for label, key in UTILISATIONS.items()})
     notes = [
         "The FLOPs are estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; "
         "params.yaml: hardware). The MFU of the paper's trainings is that of this rate.",
         "MFU and HFU are the counted operations divided by the operations of the GPUs at their peak rate in the training "
         "time. HFU counts the masked half of the decoder's self-attention, MFU does not. A training on a CPU has neither, "
-        "and no estimate. The energy is what the GPU reports.",
+        "and no estimate.",
     ]
-    places = {"MFU (%)": 1, "HFU (%)": 1, "energy (kWh)": 3}
+    places = dict.fromkeys(UTILISATIONS, 1)
     return table("flops", "What the trainings cost", rows, notes, places=places, given=["sustained TFLOPS"])
 
 

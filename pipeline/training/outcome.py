@@ -34,7 +34,7 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
 
 
 def timing(training: Trainer, started: str, commit: str | None, earlier_code: list[str]) -> dict[str, Any]:
-    """Return the times and the hardware. Seconds and energy are sums over all starts.
+    """Return the times and the hardware. The seconds are a sum over all starts.
 
     `started` is the time of the last start, `commit` the git commit at this time.
     """
@@ -43,7 +43,6 @@ def timing(training: Trainer, started: str, commit: str | None, earlier_code: li
         "seconds": round(state.seconds, 3),
         "tokens_per_second": round((state.sums["source_tokens"] + state.sums["target_tokens"]) / state.seconds, 1),
         "steps_per_second": round(state.step / state.seconds, 4),
-        "energy_joules": state.joules and round(state.joules, 1),
         "precision": training.precision,
         "threads": training.config.threads,
         "processes": training.workers.number,
