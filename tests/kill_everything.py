@@ -9,6 +9,7 @@ and write the same bytes as an undisturbed run.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -59,8 +60,8 @@ class Built:
 
     def processes(self) -> Iterator[psutil.Process]:
         """The processes whose working directory is the project."""
-        for process in psutil.process_iter(["cwd"]):
-            if process.info["cwd"] == str(self.project.root) and process.status() != psutil.STATUS_ZOMBIE:
+        for process in psutil.process_iter(["cwd", "status"]):
+            if process.info["cwd"] == str(self.project.root) and process.info["status"] != psutil.STATUS_ZOMBIE:
                 yield process
 
     def differing(self, stage: str) -> tuple[list[str], list[str]]:
@@ -108,10 +109,11 @@ def kill(built: Built, stage: str, seconds: float, chance: random.Random) -> str
         with built.start(stage, name) as tool:
             worker = built.worker(stage, tool)
             time.sleep(moment)
-            alive = worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+            alive = worker in built.processes()
             victims = {"stage": [worker], "tool": [psutil.Process(tool.pid)], "group": list(built.processes())}[target]
             for victim in victims if alive else []:
-                victim.send_signal(sent)
+                with contextlib.suppress(psutil.NoSuchProcess):  # it ended with another victim
+                    victim.send_signal(sent)
             moment /= 2  # if the stage had ended
             tool.wait(PATIENCE)  # an orphan may still write to the log
     half, said, status = built.differing(stage)[1], "", 1

@@ -216,6 +216,15 @@ def test_a_state_of_another_precision_or_number_of_threads_is_not_resumed(change
     assert identity() == identity() != identity(*changed)
 
 
+def test_a_state_of_a_cpu_with_other_instructions_is_not_resumed(monkeypatch):
+    """Processors of one name can differ in their vector instructions, and then in the last bits of a sum."""
+    here, made = hardware.hardware(torch.device("cpu")), []
+    for instructions in ("AVX2", "AVX512"):
+        monkeypatch.setattr(hardware, "hardware", lambda _, now=instructions: here | {"instructions": now})
+        made.append(train.identity_of(torch.device("cpu"), "float32", 2))
+    assert made[0] != made[1]
+
+
 def test_the_time_limit_is_in_minutes(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: now))
