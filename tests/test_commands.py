@@ -1,13 +1,12 @@
 """The commands: each is listed, and a mistake of the user gives one line and exit status 1."""
 
 import argparse
+import json
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
@@ -110,28 +109,35 @@ HARD |= dict.fromkeys(("http_proxy", "https_proxy", "ALL_PROXY"), "nonsense://:x
 EVERY = [*WRONG, *WITHOUT_PARAMS, *(f"pipeline.{stage}" for stage in STAGES[1:])]
 
 
-def in_hard_times(folder: Path, command: str, *arguments: str, shell: str) -> tuple[int, str]:
-    """Start a command with other standard streams, as `shell` says. Returns its exit status and its standard error."""
-    line = f"'{sys.executable}' -O -s -m {command} {' '.join(arguments)} {shell}"
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **HARD}
-    done = subprocess.run(["bash", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+# Runs commands, which are given in JSON, as forks of one process that has imported what takes seconds.
+FORKS = """
+import json, os, runpy, sys, torch, pipeline.reporting.views, pipeline.workflow.stage, transformer.translator
+for command, *arguments in json.loads(sys.argv[1]):
+    if not (fork := os.fork()):
+        os.dup2(os.open(f"{command}.errors", os.O_WRONLY | os.O_CREAT), 2)
+        sys.argv = [command, *arguments]
+        runpy.run_module(command, run_name="__main__", alter_sys=True)
+        sys.exit()
+    with open(f"{command}.status", "w") as file:
+        file.write(str(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1])))
+"""
 
 
 @pytest.mark.slow
-def test_no_command_and_no_stage_prints_a_traceback_in_hard_times(tmp_path):
+@pytest.mark.parametrize(
+    "streams, calls",
+    [("<&- >&-", [[command, *words] for command, words in WRONG.items()]), ("> /dev/full", [[c, "--help"] for c in EVERY])],
+    ids=["closed", "full"],
+)
+def test_no_command_and_no_stage_prints_a_traceback_in_hard_times(tmp_path, streams, calls):
     for name in ("params.yaml", "studies.yaml"):
         shutil.copy(ROOT / name, tmp_path)
-    closed = {command: (command, *WRONG[command]) for command in WRONG}
-    with ThreadPoolExecutor(2) as workers:
-        found = {
-            "refused": workers.map(lambda call: in_hard_times(tmp_path, *call, shell="<&- >&-"), closed.values()),
-            "full": workers.map(lambda command: in_hard_times(tmp_path, command, "--help", shell="> /dev/full"), EVERY),
-        }
-        for kind, commands in {"refused": closed, "full": EVERY}.items():
-            for command, (status, errors) in zip(commands, found[kind]):
-                assert status == 1 and errors.count("\n") == 1, f"{command}, {kind}: {status} {errors}"
-                assert errors.partition(": ")[0] in (command, command.rpartition(".")[2]), f"{command}, {kind}: {errors}"
+    line = f"{sys.executable} -s -c '{FORKS}' '{json.dumps(calls)}' {streams}"
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, env=PLAIN | HARD, check=True, stderr=subprocess.PIPE)
+    for command, *_ in calls:
+        status, errors = ((tmp_path / f"{command}.{end}").read_text() for end in ("status", "errors"))
+        assert status == "1" and errors.count("\n") == 1, f"{command}: {status} {errors}"
+        assert errors.partition(": ")[0] in (command, command.rpartition(".")[2]), f"{command}: {errors}"
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
