@@ -26,6 +26,7 @@ from pipeline.serving.application import Limits, application
 from pipeline.serving.batching import Batcher, QueueFull, lengths_of
 from pipeline.serving.running import address, configured, listening, names
 from pipeline.serving.viewing import Viewer
+from tests import in_process
 from tests.browser import BROWSERS, browser, command, messages
 from tests.projects import ROOT
 from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
@@ -479,16 +480,11 @@ def test_the_command_prints_its_address_and_ends_cleanly(folder, number):
 
 
 @pytest.mark.slow
-def test_a_port_in_use_and_a_missing_model_are_one_line(folder, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as other:
+def test_a_port_in_use_is_one_line(folder):
+    with socket.create_server(("127.0.0.1", 0)) as other, in_process.inside(ROOT):
         port = str(other.getsockname()[1])
-        for arguments, named in (
-            ((folder, "--port", port), f"port {port}: Address already in use"),
-            (("none",), "'none' is not a run of params.yaml"),
-        ):
-            process = start(*arguments)
-            output, errors = process.communicate(timeout=60)
-            assert process.returncode == 1 and output == "" and errors.count("\n") == 1 and named in errors
+        status, output, errors = in_process.started(["pipeline.commands.page", str(folder), "--port", port])
+    assert (status, output) == (1, "") and errors.count("\n") == 1 and f"port {port}: Address already in use" in errors
 
 
 # Uses the page, in a frame, by its keys and its buttons.
