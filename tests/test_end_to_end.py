@@ -116,7 +116,6 @@ def test_dvc_shows_both_curves_and_the_scores_and_snakemake_reports_the_tables(p
     page = tmp_path / "report.html"
     printed = project.run("snakemake", "--report", str(page))
     assert "GNMT + RL" in page.read_text() and "ERROR" not in printed
-    assert "Lints for" not in project.run("snakemake", "--lint"), "it exits with 1 if it finds something"
 
 
 def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
@@ -177,7 +176,7 @@ def test_a_model_card_has_the_scores_of_the_run(project, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "stage", [pytest.param(stage, marks=[pytest.mark.more] * (n % 2)) for n, stage in enumerate(KILLED)]
+    "stage", [pytest.param(stage, marks=[pytest.mark.more] * (stage not in (TRAIN, "report"))) for stage in KILLED]
 )
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
     before, start = content(project, stage), command(project, stage)

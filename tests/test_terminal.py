@@ -62,16 +62,6 @@ def test_a_training_that_a_signal_stopped_has_not_failed(tmp_path, monkeypatch, 
     assert line.startswith(f"{STAGE} {word} after ") and terminal.shown()[-2] == last
 
 
-def test_stages_that_dvc_has_in_its_cache_are_told_from_those_that_ran(project):
-    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    assert "BLEU" in project.run("snakemake", "--cores", "2")
-    project.edit("params.yaml", "    bootstrap: 500 ", "    bootstrap: 1000 ")
-    printed = project.run("snakemake", "--cores", "2").split("\n")
-    stages = [line for line in printed if line.startswith("[")]
-    assert "score@demo-tiny" in stages[0] and stages[0].endswith(" (not run: DVC has its result)")
-    assert len(stages) == 4 and "not run" not in "".join(stages[1:]), "results and report are in git, not in the cache"
-
-
 # The progress of a stage, and the live line
 
 
@@ -193,6 +183,8 @@ def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_b
         f"stale    {STAGE}: code (transformer/optimisation.py) is modified; stopped at step 420 of 1,200"
     )
     assert "work/demo-tiny/0" in line
+    edited = ["M", "transformer/optimisation.py"]
+    assert project.run("git", "status", "--porcelain").split() == edited, "no file of git has changed"
     score = {"test": {"average": {"metrics": {"bleu-13a": {"score": 23.456, "low": 22.0, "high": 24.0}}}}}
     write_json(project.root / "scores/demo-tiny/score.json", score)
     assert status(project)[-1].split("  ")[:2] == ["demo-tiny", "23.46 (22.00 to 24.00)"]

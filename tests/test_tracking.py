@@ -257,16 +257,6 @@ def test_a_store_that_fails_repeatedly_is_reported_once(
     assert content()[0]["points"] == points_of(records(40))
 
 
-def test_a_store_removed_during_a_training_is_created_again(project: Path) -> None:
-    log = project / "training.jsonl"
-    write_log(log, records(20))
-    live(log)
-    (project / "mlflow.db").unlink()
-    write_log(log, records(40))
-    live(log, last=True)
-    assert content()[0]["points"] == points_of(records(40))
-
-
 @pytest.mark.parametrize(
     ("place", "reason"),
     [

@@ -5,14 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 
 import pytest
 from sacrebleu.metrics import BLEU
 
 from pipeline.commands import translate
-from pipeline.commands.translate import blocks
 from pipeline.scoring.bleu import measures
 from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
@@ -160,18 +158,6 @@ def test_a_translation_never_holds_a_line_break(shell, monkeypatch):
     monkeypatch.setattr("transformer.vocabulary.Vocabulary.decode", lambda self, ids: ["a\nb\r\nc\td"] * len(ids))
     assert shell(f"{SENTENCE}\n".encode()) == (None, b"a b  c\td\n", "")
     assert shell(f"{SENTENCE}\n".encode(), "--n-best", "1") == (None, b"1\ta b  c d\n", "")
-
-
-def test_blocks_hold_whole_lines_and_little_memory(tmp_path):
-    line = b"one line like any other\n"
-    (tmp_path / "long").write_bytes(line * 100_000)
-    tracemalloc.start()
-    with open(tmp_path / "long", "rb") as file:
-        lengths = [len(block) for block in blocks(file.fileno(), 1000)]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert lengths == [1000] * 100
-    assert peak < 4 * translate.CHUNK + 5000 * 100, "the lines of a few reads"
 
 
 @pytest.fixture

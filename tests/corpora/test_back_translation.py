@@ -19,7 +19,6 @@ from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
-from pipeline.settings.selection import run_settings
 from tests.back_translations import VALUE, entry, with_runs
 from tests.refusals import refusals, refused, spoilt
 from transformer.binarised import SIDES, BinarisedSet
@@ -35,13 +34,6 @@ def selected(params) -> dict[str, Any]:
 
 
 # The settings
-
-
-def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
-    check(selected)
-    _, *of_augmented = run_settings(selected, "augmented")
-    _, *of_forward = run_settings(selected, "forward")
-    assert of_augmented == of_forward
 
 
 BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
@@ -263,10 +255,6 @@ def test_real_pairs_come_first_evenly_repeated_and_synthetic_ones_carry_the_tag(
     synthetic = [[UNK] * tag + ids for ids in vocabulary.encode(MADE["source"])]
     assert pairs[lines:] == list(zip(synthetic, vocabulary.encode(MADE["target"])))
     assert vocabulary.decode([target for _, target in pairs[lines:]]) == MADE["target"]
-
-
-def test_the_tag_occurs_in_no_encoded_text(words):
-    assert all(UNK not in ids for ids in words.vocabulary.encode(["Ω ☃ 中 <unk>", "⁇ \U0001f600"]))
 
 
 def test_there_are_at_most_ratio_synthetic_pairs_per_real_pair():

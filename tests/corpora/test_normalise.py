@@ -1,7 +1,5 @@
 import json
-import os
 import random
-import subprocess
 import unicodedata
 from argparse import Namespace
 from pathlib import Path
@@ -16,7 +14,6 @@ from pipeline.corpora.sets import find_sets
 from tests.packed import snapshot
 from tests.refusals import refused
 from transformer.cleaning import cleaner
-from transformer.files import HOST
 
 SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder of each set
 PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]
@@ -234,13 +231,3 @@ def test_a_missing_side_or_set_is_named(corpus):
         folder = Path(path).parent
         with refused(f"{path} is missing"):
             find_sets(folder, ("en", "de"), ("test",) if folder == Path("test") else ("train", "dev"))
-
-
-def test_the_next_run_cleans_up_after_a_kill(corpus):
-    process = subprocess.Popen(["true"])
-    process.wait()
-    for number in (process.pid, os.getppid()):  # the latter is running
-        Path(f".out.{HOST}.{number}.partial").mkdir()
-    corpus(train=(["new"], ["neu"]))
-    assert Path("out/train.en").read_text() == "new\n"
-    assert [path.name for path in Path().glob(".*")] == [f".out.{HOST}.{os.getppid()}.partial"]

@@ -96,15 +96,6 @@ def test_the_n_best_are_the_n_best_of_all(decoding_settings):
         assert [t.score for t in found] == pytest.approx([score(each, tokens, config) for tokens in every], abs=1e-4)
 
 
-def test_the_first_of_n_is_the_only_one_of_one_unless_the_search_goes_on(decoding_settings):
-    logits, config = random_table(40, 9, seed=5, scale=2.0), decoding_settings(beam=4)
-    one, five = (beam_search(logits, [9] * 40, config, n) for n in (1, 5))
-    for (single,), several in zip(one, five):
-        assert several[0].score >= single.score and 1 <= len(several) <= 5
-        assert [t.score for t in several] == sorted((t.score for t in several), reverse=True)
-        assert len({tuple(t.ids) for t in several}) == len(several)
-
-
 @pytest.mark.parametrize("strength", [0.2, 1.0])
 def test_the_regulariser_prefers_even_surprisals(decoding_settings, strength):
     logits, limit = random_table(8, seed=7), 4

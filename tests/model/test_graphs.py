@@ -79,15 +79,6 @@ def test_losses_and_gradients_are_those_without_graphs(settings, training_settin
     assert len(graphs) == 2 and not warnings
 
 
-def test_a_shape_gets_a_graph_when_it_occurs_again(model, config):
-    counts, captured = [], []
-    own, _ = step_of(model, config, lambda function: captured.append(function) or again(function))
-    for batch in (table(0), table(0, 7), table(10), table(20), table(30, 7)):
-        stepped(own, [[batch]])
-        counts.append(len(captured))
-    assert counts == [0, 0, 2, 2, 4], "one graph of the forward and one of the backward pass for each shape"
-
-
 def test_graphs_read_their_own_copies_of_a_batch_and_the_tables_of_their_capture(model, config):
     """A graph reads fixed addresses, where later batches are copied to and where its table of positions stays."""
     batch = table(10)

@@ -43,13 +43,6 @@ def test_rounded():
     assert torch.equal(batch.labels_N, exact.labels_N)
 
 
-def test_only_bfloat16_on_a_cpu_is_rounded(settings):
-    model = build(settings())
-    assert fused.layout_on(CPU, "bfloat16", model) is rounded and fused.layout_on(CPU, "float32", model) is padded
-    for precision in ("bfloat16", "float32"):
-        assert fused.layout_on(torch.device("cuda"), precision, model) is packed
-
-
 def test_joined_rows_hold_the_sentences_of_packed_rows():
     pairs = Pairs(70, 5)
     one, rows = (lay_out(pairs, np.arange(70)) for lay_out in (joined, packed))
@@ -63,12 +56,6 @@ def test_joined_rows_hold_the_sentences_of_packed_rows():
         numbers = ours.sentence_BS[real]
         assert torch.equal(numbers.unique(), torch.arange(1, 71)) and torch.equal(numbers, numbers.sort().values)
     assert torch.equal(one.target.ids_BS.flatten()[one.real_N], rows.target.ids_BS.flatten()[rows.real_N])
-
-
-def test_coarse_sizes():
-    sizes = [coarse(number) for number in range(1, 1025)]
-    assert sizes[:17] == [*range(1, 17), 18] and all(n <= size < 9 / 8 * n for n, size in enumerate(sizes, 1))
-    assert all(len({size for size in sizes if start < size <= 2 * start}) == 8 for start in (8, 64, 512))
 
 
 def sentences(rows):

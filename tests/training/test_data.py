@@ -3,8 +3,6 @@
 Prefetching changes the time at which a batch is made, and nothing else.
 """
 
-import subprocess
-import sys
 import threading
 from collections import Counter
 from itertools import chain
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 
 from tests.pairs import Pairs
-from tests.projects import ROOT
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.layout import padded
 
@@ -127,16 +124,6 @@ def test_epochs_take_the_segmentations_in_turn(kind):
     assert abs(len(walked) - len(seen) / 7) <= 1
 
 
-def test_mixed_batches_of_all_segmentations_have_one_shape():
-    """The pairs of the second segmentation are longer."""
-    pairs = Pairs(400, 10)
-    for side in pairs.sides:
-        side[200:] = [np.concatenate([ids, ids]) for ids in side[200:]]
-    batches = MixedBatches(pairs, 1, 400, 100, segmentations=2)
-    parts = [batches.lay_out(batches.batch(step), 400, padded) for step in range(2 * len(batches) - 1)]
-    assert len({part.source.ids_BS.shape for part in parts}) == 1
-
-
 def test_micro_batches_are_the_batch_in_parts():
     batches = Batches(Pairs(), 1, 400, 100)
     numbers = batches.batch(3)
@@ -179,12 +166,3 @@ def test_an_error_is_raised_when_its_step_is_requested():
     with pytest.raises(ZeroDivisionError):
         prefetch(2)
     assert prefetch(3) == -1
-
-
-@pytest.mark.slow
-def test_a_failing_process_exits():
-    """The prefetch thread is busy and has more requests. The process waits for them, then exits."""
-    code = "import time\nfrom transformer.data import Prefetch\n"
-    code += "Prefetch(lambda step: time.sleep(0.1 * step), 4)(0)\n1 / 0"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1 and done.stderr.strip().endswith("ZeroDivisionError: division by zero")

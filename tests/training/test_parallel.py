@@ -133,7 +133,6 @@ def short_of_15_tokens(trainer: Trainer, module: str) -> None:
 @pytest.mark.parametrize(
     "sizes, disturb",
     [
-        ({}, id),
         *(({"micro_batch_tokens": 20, "threads": threads}, id) for threads in (1, 2)),
         # one pair, which the first worker does not get
         ({"batch_tokens": 12, "micro_batch_tokens": 12, "max_length": 12}, id),

@@ -21,7 +21,6 @@ from transformer.checkpoint import average, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.device import precision_of
-from transformer.fast import loss
 from transformer.fast.dropout import SOURCE, Dropout
 from transformer.layers import REFERENCE, EncoderLayer
 from transformer.layout import packed, padded
@@ -369,16 +368,6 @@ def test_a_dev_loss_is_the_mean_of_torch_s_over_all_pieces_in_float32(settings, 
     assert [record["dev_loss"] for record in recorded] == pytest.approx([mean] * trains, abs=2e-6)
 
 
-def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
-    """Gradients would triple the time. Even in inference mode, torch reports that they are needed."""
-    asked, whole = [], loss.loss_and_gradient
-    monkeypatch.setattr(loss, "loss_and_gradient", lambda *given: asked.append(given[-1]) or whole(*given))
-    model = Transformer(settings(), 100)
-    mean_loss(model, Pairs(4), 100, CPU)
-    perplexity.batch_loss(model, padded(Pairs(4), np.arange(4)), 0.1)
-    assert asked[0] is False and asked[-1] is True
-
-
 def test_average_is_the_mean(tmp_path):
     paths = [tmp_path / f"{i}" for i in range(3)]
     for value, path in enumerate(paths):
@@ -393,11 +382,3 @@ def test_average_is_the_mean(tmp_path):
     for step, (value, path) in enumerate(zip((2.0**30, 1.0, -(2.0**30)), paths)):
         write_tensors(path, {"w": torch.tensor(value)}, {"step": step})
     assert average(list(enumerate(paths)))["w"].item() == pytest.approx(1 / 3), "summed in float64"
-
-
-def test_checkpoints_have_the_same_bytes_each_time(tmp_path):
-    for name, order in (("1", "zyxabc"), ("2", "abcxyz")):
-        tensors = {key: torch.arange(3.0) + ord(key) for key in order}
-        description = {"step": 1, "b": 2, "a": 3}
-        write_tensors(tmp_path / name, tensors, description if name == "1" else dict(reversed(description.items())))
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()

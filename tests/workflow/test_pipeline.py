@@ -235,14 +235,6 @@ def test_no_setting_has_a_name_that_dvc_leaves_out_of_its_run_cache():
         assert not re.search(r"\b(size|nfiles): ", (ROOT / name).read_text(encoding="utf-8"))
 
 
-def test_wrong_settings_stop_both_tools_before_anything_runs(project):
-    project.edit("params.yaml", "    beam: 4 ", "    beem: 4 ")
-    printed = project.run("snakemake", "--cores", "2", status=1)
-    assert "\nsnakemake: params.yaml: base.decoding.beem: unknown key; did you mean 'beam'?" in printed
-    assert "Traceback" not in printed
-    assert project.ran() == []
-
-
 @pytest.mark.parametrize(("kind", "name"), [("corpus", "$(touch evil)"), ("run", "../../victim")])
 def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(project, tmp_path, kind, name):
     victim = tmp_path / "victim" / {"corpus": "raw", "run": "average"}[kind] / "file"
