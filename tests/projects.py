@@ -42,13 +42,6 @@ def first(download: dict[str, list[dict]], **pairs: int) -> None:
         download[name][0]["first"] = number
 
 
-def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Start Python in `folder`, where it can import the project's modules."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    start = [sys.executable, *arguments]
-    return subprocess.run(start, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
-
-
 class Project:
     forked = False  # tests/conftest.py makes it true
 
