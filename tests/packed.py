@@ -1,6 +1,7 @@
 """Archives and sets for tests, and what stands in a folder."""
 
 import io
+import json
 import tarfile
 import warnings
 import zipfile
@@ -32,10 +33,16 @@ def zipped(*files):
 
 def write_sets(folder, sets, languages=("en", "de")):
     """Write sets, each two lists of lines by its name, into a folder, as two files each."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, sides in sets.items():
         for language, lines in zip(languages, sides, strict=True):
             (folder / f"{name}.{language}").write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+def write_evaluation_set(folder, corpus="demo", **forms):
+    """Write an evaluation set of a corpus. `forms` are the source and the target lines of each form."""
+    write_sets(folder, forms)
+    (folder / "set.json").write_text(json.dumps({"corpus": corpus, "languages": ["en", "de"]}))
 
 
 def snapshot(folder):

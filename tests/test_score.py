@@ -10,7 +10,6 @@ import sacrebleu
 from ruamel.yaml import YAML
 
 from pipeline.commands import evaluate
-from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.evaluation import read_lines as lines
 from pipeline.score import score
@@ -18,6 +17,7 @@ from pipeline.scoring.of_sets import aligned, places
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig
 from tests.in_process import command
+from tests.packed import write_evaluation_set
 from tests.refusals import refused
 
 ROOT = Path(__file__).parent.parent
@@ -38,9 +38,7 @@ def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one")
     sets, translations = {}, folder / "scores" / run / "translations"
     for name in ("dev", "test"):
         place = folder / f"data/sets/demo-{name}"
-        write(place / "raw.en", SOURCES)
-        write(place / "raw.de", REFERENCES)
-        (place / "set.json").write_text(json.dumps({"corpus": "demo", "languages": ["en", "de"], "pairs": 30}))
+        write_evaluation_set(place, raw=(SOURCES, REFERENCES))
         sets[name] = EvaluationSet.open(place)
     for name in ("dev.last", "dev.average", "test.average"):
         write(translations / f"{name}.txt", translation)
@@ -164,10 +162,3 @@ def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, word
     params_file(tmp_path, bootstrap=0)
     with refused("base.scoring.bootstrap: 0 is not possible here"):
         evaluate.main(evaluate.parser().parse_args(["one", "--against", "two"]))
-
-
-def test_the_test_set_is_that_of_the_run(tmp_path):
-    params_file(tmp_path)
-    params = load(tmp_path / "params.yaml")
-    for other in (str(DATA / "hyp.de"), "two"):
-        assert common_set([System.named(params, name) for name in ("one", other)]) == "demo-test"

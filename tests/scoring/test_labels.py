@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from pipeline.corpora.evaluation import read_lines
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
+from tests.packed import write_evaluation_set
 from tests.pairs import Listed
 from tests.projects import ROOT
 from tests.small_run import write_yaml
@@ -32,15 +33,6 @@ def place(tmp_path):
     with in_process.inside(tmp_path):
         write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, scoring={"bootstrap": 0, "seed": 1})
         yield tmp_path
-
-
-def write_set(folder, **texts):
-    """Write an evaluation set. `texts` are the source and the target lines of each form."""
-    folder.mkdir(parents=True)
-    (folder / "set.json").write_text(json.dumps({"corpus": "demo", "languages": ["en", "de"], "pairs": 3}))
-    for form, sides in texts.items():
-        for language, lines in zip(("en", "de"), sides):
-            (folder / f"{form}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def exchanged(text, one, other):
@@ -64,8 +56,8 @@ def test_each_translation_and_perplexity_is_of_its_weights_and_set(place):
         weights["last"] = average | {"embedding": average["embedding"][order]}
         write_tensors(place / f"checkpoints/step-{step:08d}.safetensors", weights["last"], {"step": step})
     text, answers = ["of no use"] * 3, ["der Hund hört die Katze", "die Katze mag", "die Hund"]
-    write_set(place / "data/sets/demo-dev", raw=(text, text), normalised=(LINES, answers))
-    write_set(place / "data/sets/demo-test", raw=(text, text), normalised=(LINES[::-1], text))
+    write_evaluation_set(place / "data/sets/demo-dev", raw=(text, text), normalised=(LINES, answers))
+    write_evaluation_set(place / "data/sets/demo-test", raw=(text, text), normalised=(LINES[::-1], text))
     in_process.run(DECODE.split())
     written = {name: read_lines(place / f"translations/{name}.txt") for name in ("dev.last", "dev.average", "test.average")}
     last = [exchanged(line, "Katze", "Vogel") for line in TRANSLATIONS]
@@ -125,8 +117,9 @@ def test_each_score_is_of_its_text_and_measure(place):
     texts = {"dev.last": [1, 0, *dev[2:]], "dev.average": [*dev[:28], 29, 28], "test.average": [2, 1, 0, 4, 3, *test[5:]]}
     for name, lines in {"dev": dev, "test": test}.items():
         sides = [f"source {n}" for n in lines], [references[n] for n in lines]
-        more = {"filtered": [[side[n] for n in filtered] for side in sides]} if name == "test" else {}
-        write_set(place / f"data/sets/demo-{name}", raw=sides, normalised=(sides[0], ["other"] * len(lines)), **more)
+        forms = {"raw": sides, "normalised": (sides[0], ["other"] * len(lines))}
+        forms |= {"filtered": [[side[n] for n in filtered] for side in sides]} if name == "test" else {}
+        write_evaluation_set(place / f"data/sets/demo-{name}", **forms)
     (place / "translations").mkdir()
     for name, lines in texts.items():
         (place / f"translations/{name}.txt").write_text("".join(f"{hypotheses[n]}\n" for n in lines), encoding="utf-8")
