@@ -30,7 +30,7 @@ from transformer.vocabulary import Vocabulary, WordTable, learn
 
 @pytest.fixture
 def selected(params) -> dict[str, Any]:
-    return with_runs(params, entry(), {"greedy": {"decoder": "greedy"}})
+    return with_runs({**params, "studies": {}}, entry(), {"greedy": {"decoder": "greedy"}})
 
 
 # The settings
@@ -46,7 +46,6 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         (f"{BT}.run", "forward", "forward translates en to de; a run from de to en is expected"),
         (f"{BT}.corpus", "onw", "'onw' is not in corpora; did you mean 'own'?"),
         (f"{BT}.ratio", 0, "ratio: 0 is not possible; a number above 0"),
-        (f"{BT}.decoding", None, "None is not a mapping"),
         (f"{BT}.decoding", {"decoder": "mcts"}, "decoding.decoder: 'mcts' needs a value or references"),
         (f"{BT}.monolingual.text", "/etc/passwd", "put the file or a link to it into the folder"),
         (f"{BT}.monolingual.first", 0, "a whole number above 0"),

@@ -58,7 +58,7 @@ PATIENCE = 1500  # seconds, on a busy machine
 
 @pytest.fixture
 def params(params) -> dict[str, Any]:
-    return copy.deepcopy(params) | {"searches": {"small": copy.deepcopy(SEARCH)}}
+    return copy.deepcopy({**params, "searches": {"small": SEARCH}, "studies": {}})
 
 
 @pytest.mark.parametrize(
