@@ -15,7 +15,7 @@ from transformer.alignment import Links
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
-from transformer.device import at_once, precision_of
+from transformer.device import at_once, begin_with, precision_of
 from transformer.model import Transformer
 
 SHORTEST = 8  # tokens
@@ -133,14 +133,12 @@ def search_batches(
     Ctrl-C, the searches of other threads stop, and jobs not yet begun are left undone.
     """
     number, stop = at_once(models[0].embedding.device, config.threads), threading.Event()
-    before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(number, "decode", torch.set_num_threads, (config.threads // number,))
+    pool = ThreadPoolExecutor(number, "decode", begin_with, (config.threads // number,))
     try:
         yield from pool.map(lambda job: search(models, job, decoder, config.extra_length, n_best, stop), jobs)
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(before)  # new threads inherit the number that was set last
 
 
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:

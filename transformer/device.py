@@ -1,5 +1,6 @@
 """The device of a model, how many threads of this process use it, and the precision of the computation on it."""
 
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -8,6 +9,7 @@ import torch
 from transformer.config.reading import UserError
 
 AT_ONCE = 4  # Python threads; in decoding, more gained nothing, because of the interpreter lock
+BEGINNING = threading.Lock()
 
 
 def at_once(device: torch.device, threads: int) -> int:
@@ -18,6 +20,19 @@ def at_once(device: torch.device, threads: int) -> int:
     operation. Torch releases the interpreter lock during an operation.
     """
     return min(threads, AT_ONCE) if device.type == "cpu" else 1
+
+
+def begin_with(threads: int) -> None:
+    """Let this new thread use so many threads of OpenMP, as the initializer of a pool.
+
+    `torch.set_num_threads` also sets the number for every thread that is new to torch. A further thread restores that.
+    """
+    with BEGINNING:
+        before = torch.get_num_threads()  # a new thread has the number that was set last, in any thread
+        torch.set_num_threads(threads)
+        other = threading.Thread(target=torch.set_num_threads, args=(before,))
+        other.start()
+        other.join()
 
 
 def device_of(name: str | torch.device) -> torch.device:

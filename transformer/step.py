@@ -17,7 +17,7 @@ from transformer.batch import Batch
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
-from transformer.device import at_once, autocast
+from transformer.device import at_once, autocast, begin_with
 from transformer.fast.dropout import drawing_from
 from transformer.fast.fused import is_fast, layout_on
 from transformer.fast.graphs import CudaCapture, Graphs
@@ -59,7 +59,7 @@ class Step:
         self.graphs = Graphs(self.model, CudaCapture(), warn) if is_fast(self.model) else None
         number = at_once(device, config.threads)
         self.generators = [torch.Generator() for _ in range(number)]
-        self.pool = ThreadPoolExecutor(number, "share", torch.set_num_threads, (config.threads // number,))
+        self.pool = ThreadPoolExecutor(number, "share", begin_with, (config.threads // number,))
 
     @property
     def limit(self) -> int:

@@ -246,8 +246,9 @@ def test_ctrl_c_ends_the_batches_that_are_being_decoded(model, decoding_settings
     assert time.monotonic() - started < 10
 
 
-def test_a_search_leaves_the_number_of_threads_as_it_was(model, decoding_settings):
-    """Each search is made by a new thread, as in a server. The number counts that a further thread then has."""
+@pytest.mark.parametrize("threads", [1, 2])
+def test_overlapping_searches_leave_the_number_of_threads_as_it_was(model, decoding_settings, threads):
+    """New threads begin and end each search, as in a server. The number counts that a further thread then has."""
 
     def in_thread(work):
         with ThreadPoolExecutor(1) as pool:
@@ -256,10 +257,12 @@ def test_a_search_leaves_the_number_of_threads_as_it_was(model, decoding_setting
     before = in_thread(torch.get_num_threads)
     torch.set_num_threads(before + 1)
     try:
-        for threads in (1, 2):
-            in_thread(
-                lambda threads=threads: list(translate_batches(model, [[[5, 6]]], decoding_settings(threads=threads)))
-            )
-            assert in_thread(torch.get_num_threads) == before + 1
+        config = decoding_settings(threads=threads)
+        searches = [translate_batches(model, [SOURCES[:2]] * 3, config) for _ in range(2)]
+        for search in searches:
+            in_thread(lambda search=search: next(search))
+        for search in searches:
+            in_thread(lambda search=search: list(search))
+        assert in_thread(torch.get_num_threads) == before + 1
     finally:
         torch.set_num_threads(before)
