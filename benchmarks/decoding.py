@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import Beam
-from transformer.decoding import Job, batches_by_length, model_in, search_batches, settings_on
+from transformer.decoding import batches_by_length, model_in, search_batches, settings_on
 from transformer.device import at_once
 from transformer.layout import pad
 from transformer.memory import keep_freed
@@ -76,8 +76,8 @@ def ours(model: Transformer, config: DecodingConfig, precision: str) -> Translat
     converted = model_in(precision, model)
 
     def translations(batches: list[Batch]) -> list[Batch]:
-        jobs = [Job(batch, range(len(batch))) for batch in batches]
-        found = search_batches([converted], jobs, Beam(config), config, 1)
+        numbers = [range(*ends) for ends in pairwise(accumulate(map(len, batches), initial=0))]
+        found = search_batches([converted], [*chain(*batches)], numbers, Beam(config), config, 1)
         return [[best.ids for best, *_ in searched.translations] for searched in found]
 
     return translations

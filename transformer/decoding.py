@@ -40,16 +40,8 @@ COPIES: WeakKeyDictionary[Transformer, Transformer] = WeakKeyDictionary()  # of 
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
-    """The sources of a batch, ids without EOS, and the number of each sentence in its set."""
-
-    sources: Sequence[Sequence[int]]
-    numbers: Sequence[int]
-
-
-@dataclasses.dataclass(frozen=True)
 class Searched:
-    """The result of a job: the translations of each sentence, best first, and the number of prefixes scored for them."""
+    """The result of a batch: the translations of each sentence, best first, and the number of prefixes scored for them."""
 
     translations: list[list[Translation]]
     calls: int
@@ -65,14 +57,6 @@ class Hypothesis:
     target: list[str]  # the pieces of the translation, then </s>
     attention: Tensor | None = None  # of cross-attention, [layers, heads, target pieces, source pieces]
     alignment: Links | None = None  # (source word, target word), from 0
-
-
-def jobs_of(sources: Sequence[Sequence[int]], tokens: int, threads: int) -> list[Job]:
-    """The sources in batches, as `batches_by_length` makes them. A source without pieces is in none."""
-    asked = [number for number, source in enumerate(sources) if source]
-    batches = batches_by_length([len(sources[number]) for number in asked], tokens, threads)
-    numbers = [[asked[place] for place in places] for places in batches]
-    return [Job([sources[number] for number in of_batch], of_batch) for of_batch in numbers]
 
 
 def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> DecodingConfig:
@@ -104,60 +88,52 @@ def model_in(precision: str, model: Transformer) -> Transformer:
     return COPIES[model]
 
 
-@torch.inference_mode()
-def search(
-    models: Sequence[Transformer],
-    job: Job,
-    decoder: Decoder,
-    extra_length: int,
-    n_best: int,
-    stop: threading.Event | None = None,
-) -> Searched:
-    """At most `n_best` translations of each sentence, each of at most source length + `extra_length` tokens.
-
-    Several models are an ensemble. The precision is that of the models' weights. Raises CancelledError after another
-    thread has set `stop`.
-    """
-    if not job.sources:
-        return Searched([], 0)
-    batch = Batch(models, job.sources, job.numbers, extra_length, stop)
-    return Searched(decoder.search(batch, n_best), batch.calls)
-
-
 def search_batches(
-    models: Sequence[Transformer], jobs: Sequence[Job], decoder: Decoder, config: DecodingConfig, n_best: int
+    models: Sequence[Transformer],
+    sources: Sequence[Sequence[int]],
+    batches: Sequence[Sequence[int]],
+    decoder: Decoder,
+    config: DecodingConfig,
+    n_best: int,
 ) -> Iterator[Searched]:
-    """The results of the jobs, in their order.
+    """At most `n_best` translations of each sentence, batch by batch. A batch has the numbers of its `sources`.
 
-    On a CPU several batches are decoded concurrently and share the `threads`. At the end, also after an exception or
-    Ctrl-C, the searches of other threads stop, and jobs not yet begun are left undone.
+    Several models are an ensemble. The precision is that of their weights. On a CPU several batches are decoded
+    concurrently and share the `threads`. At the end, also after an exception or Ctrl-C, the searches of other threads
+    stop, and batches not yet begun are left undone.
     """
     number, stop = at_once(models[0].embedding.device, config.threads), threading.Event()
+
+    @torch.inference_mode()
+    def search(numbers: Sequence[int]) -> Searched:
+        batch = Batch(models, [sources[number] for number in numbers], numbers, config.extra_length, stop)
+        return Searched(decoder.search(batch, n_best), batch.calls)
+
     pool = ThreadPoolExecutor(number, "decode", begin_with, (config.threads // number,))
     try:
-        yield from pool.map(lambda job: search(models, job, decoder, config.extra_length, n_best, stop), jobs)
+        yield from pool.map(search, batches)
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
 
 
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:
-    """The paper's translations of one batch, in this thread."""
-    found = search([model], Job(sources, range(len(sources))), Beam(config), config.extra_length, 1)
+    """The paper's translations of one batch."""
+    (found,) = search_batches([model], sources, [range(len(sources))], Beam(config), config, 1)
     return [translations[0] for translations in found.translations]
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> list[list[int]]:
     """Sentence numbers in batches of at most `tokens` tokens, padding included; longest first, so memory peaks early.
 
-    A longer sentence is a batch of its own. A sentence counts as at least `SHORTEST` tokens, because the logits of a
-    decoding step take the same memory for each sentence, whatever its length. If several `threads` decode one
-    batch each, `tokens` is lowered until each thread has about two batches, but not below `SMALL`.
+    A longer sentence is a batch of its own, and an empty one is in no batch. A sentence counts as at least `SHORTEST`
+    tokens, because the logits of a decoding step take the same memory for each sentence, whatever its length. If several
+    `threads` decode one batch each, `tokens` is lowered until each thread has about two batches, but not below `SMALL`.
     """
     if threads > 1:
         tokens = min(tokens, max(SMALL, sum(lengths) // (2 * threads)))
     batches: list[list[int]] = []
-    for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
+    for number in sorted(filter(lengths.__getitem__, range(len(lengths))), key=lambda n: -lengths[n]):
         if batches and max(lengths[batches[-1][0]], SHORTEST) * (len(batches[-1]) + 1) <= tokens:
             batches[-1].append(number)
         else:

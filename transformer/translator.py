@@ -27,7 +27,7 @@ from transformer.config.text import TEXT, TextConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Decoder, Translation
-from transformer.decoding import PAPER, Hypothesis, jobs_of, model_in, search_batches, settings_on
+from transformer.decoding import PAPER, Hypothesis, batches_by_length, model_in, search_batches, settings_on
 from transformer.device import AT_ONCE, at_once, device_of
 from transformer.files import read_json
 from transformer.layout import pad
@@ -74,11 +74,8 @@ class Translator:
             raise UserError(f"{folder} is not a folder; a model folder, such as models/RUN/average, is expected")
         threads = min(AT_ONCE, torch.get_num_threads())
         config = changed(PAPER, {"precision": precision, "threads": threads, **settings})
-        translator = cls.open(folder / WEIGHTS, folder / VOCABULARY, config, device_of(device))
-        if (folder / TEXT).exists():
-            text_config = read_saved(TextConfig, read_json(folder / TEXT), str(folder / TEXT))
-            translator = dataclasses.replace(translator, text_config=text_config)
-        return translator
+        text = read_saved(TextConfig, read_json(folder / TEXT), str(folder / TEXT)) if (folder / TEXT).exists() else None
+        return cls.open(folder / WEIGHTS, folder / VOCABULARY, config, device_of(device), text)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, revision: str | None = None, **options: Any) -> "Translator":
@@ -91,8 +88,15 @@ class Translator:
         return cls.load(name if own else hub.fetched(str(name), revision, [WEIGHTS, SETTINGS, VOCABULARY, TEXT]), **options)
 
     @classmethod
-    def open(cls, weights: Path, vocabulary: Path, config: DecodingConfig, device: torch.device) -> "Translator":
-        """The model in the file `weights`, with settings.json beside it. Its input is not normalised.
+    def open(
+        cls,
+        weights: Path,
+        vocabulary: Path,
+        config: DecodingConfig,
+        device: torch.device,
+        text_config: TextConfig | None = None,
+    ) -> "Translator":
+        """The model in the file `weights`, with settings.json beside it. Without `text_config`, input is not normalised.
 
         Raises UserError for damaged files and for a vocabulary that the model was not trained with.
         """
@@ -101,7 +105,7 @@ class Translator:
         pieces = Vocabulary(vocabulary)
         if pieces.sha256 != read_settings(weights.parent)[2]:
             raise UserError(f"{vocabulary} is not the vocabulary that {weights} was trained with")
-        return cls(model, pieces, config, description)
+        return cls(model, pieces, config, description, text_config=text_config)
 
     def using(self, **settings: Any) -> "Translator":
         """The same model with other decoder settings; bfloat16 needs one copy. Raises UserError for an invalid setting."""
@@ -214,13 +218,14 @@ class Translator:
                     "split the line"
                 )
         self.calls, results = 0, [[Translation([], 0.0)]] * len(lines)
-        jobs = jobs_of(sources, longest, at_once(self.device, self.config.threads))
+        batches = batches_by_length([*map(len, sources)], longest, at_once(self.device, self.config.threads))
         with enough_memory("in decoding", "lower decoding.batch_tokens"):
-            for job, searched in zip(jobs, search_batches(self.decoders, jobs, decoder, self.config, count)):
-                for number, translations in zip(job.numbers, searched.translations):
+            found = search_batches(self.decoders, sources, batches, decoder, self.config, count)
+            for numbers, searched in zip(batches, found):
+                for number, translations in zip(numbers, searched.translations):
                     results[number] = translations
                 self.calls += searched.calls
-                tick(len(job.numbers))
+                tick(len(numbers))
         return results
 
     def hypotheses(

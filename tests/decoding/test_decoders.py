@@ -52,7 +52,7 @@ from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.sampling import draw, truncated
 from transformer.decoders.steps import Batch, Translation, TreeStep, mean_of
-from transformer.decoding import Job, model_in, search
+from transformer.decoding import model_in
 from transformer.layout import pad
 
 PLAIN = BeamConfig(0.0, "beam", 0)
@@ -330,10 +330,11 @@ def test_a_tree_scores_each_prefix_as_the_whole_model_does(settings, differences
 def test_forced_log_probabilities_are_those_of_the_search(settings, decoder):
     models = [sharpened(settings()), sharpened(settings(h=2))]
     for chosen in (models, models[:1]):
-        job = Job([*SOURCES, [7] * 12], range(len(SOURCES) + 1))
-        found = best_of(search(chosen, job, decoder("sampling", temperature=5.0), 90, 1).translations)
-        scores = log_probabilities(chosen, [*job.sources, []], [*(t.ids for t in found), []], 30)
-        ended = [n for n, (source, t) in enumerate(zip(job.sources, found)) if len(t.ids) < len(source) + 90]
+        sources = [*SOURCES, [7] * 12]
+        batch = Batch(chosen, sources, range(len(sources)), 90)
+        found = best_of(decoder("sampling", temperature=5.0).search(batch, 1))
+        scores = log_probabilities(chosen, [*sources, []], [*(t.ids for t in found), []], 30)
+        ended = [n for n, (source, t) in enumerate(zip(sources, found)) if len(t.ids) < len(source) + 90]
         assert len(ended) > 3 and scores[-1] == 0.0
         assert [scores[n] for n in ended] == pytest.approx([found[n].score for n in ended], abs=1e-3)
 
@@ -421,25 +422,26 @@ def test_neither_a_batch_nor_a_cache_changes_a_translation_and_limits_hold(setti
     model, chosen = sharpened(settings()), decoder(name, **LINES[name])
     model.embedding *= 3
     model.embedding[EOS] = 0  # otherwise, the empty translation is the most probable
-    jobs = [Job(SOURCES, range(len(SOURCES))), *(Job([source], [number]) for number, source in enumerate(SOURCES))]
-    whole, *single = (search([model], job, chosen, 4, 3) for job in jobs)
+    batch = Batch([model], SOURCES, range(len(SOURCES)), 4)
+    batches = [Batch([model], [source], [number], 4) for number, source in enumerate(SOURCES)]
+    whole, *single = (chosen.search(each, 3) for each in (batch, *batches))
     limits = [len(source) + 4 for source in SOURCES]
     uncached = chosen.search(Uncached(Whole(model, SOURCES), limits), 3)
-    for together, alone, without, limit in zip(whole.translations, single, uncached, limits, strict=True):
-        assert_same(together, alone.translations[0], 1e-3)
+    for together, alone, without, limit in zip(whole, single, uncached, limits, strict=True):
+        assert_same(together, alone[0], 1e-3)
         assert_same(together, without, 1e-3)
         assert 1 <= len(together) <= 3 and all(len(t.ids) <= limit for t in together)
         if name != "sampling":
             assert [t.score for t in together] == sorted((t.score for t in together), reverse=True)
             assert len({tuple(t.ids) for t in together}) == len(together)
-    together = best_of(whole.translations)
+    together = best_of(whole)
     if name in ("greedy", "sampling", "exact", "diverse"):
         for source, t, limit in zip(SOURCES, together, limits):
             tokens = [*t.ids, EOS] if len(t.ids) < limit else t.ids
             log_probs = log_probs_of(model(pad([[*source, EOS]]), pad([[BOS, *t.ids]])))[0]
             assert t.score == pytest.approx(log_probs[range(len(tokens)), tokens].sum().item(), abs=1e-3)
     if name == "exact":  # the empty translation is the best, which takes many prefixes to prove
-        assert whole.calls > 20 * len(SOURCES) and whole.calls == sum(each.calls for each in single)
+        assert batch.calls > 20 * len(SOURCES) and batch.calls == sum(each.calls for each in batches)
     else:
         assert len({tuple(t.ids) for t in together}) > 1
 
@@ -449,18 +451,17 @@ def test_neither_a_batch_nor_a_cache_changes_a_translation_and_limits_hold(setti
 def test_each_decoder_translates_with_weights_that_are_nan(settings, decoder, name):
     model = sharpened(settings())
     model.embedding[:] = math.nan
-    found = search([model], Job(SOURCES, range(len(SOURCES))), decoder(name, **LINES[name]), 4, 2)
-    assert all(0 <= token < len(model.embedding) for t in best_of(found.translations) for token in t.ids)
+    found = decoder(name, **LINES[name]).search(Batch([model], SOURCES, range(len(SOURCES)), 4), 2)
+    assert all(0 <= token < len(model.embedding) for t in best_of(found) for token in t.ids)
 
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", DECODERS)
-def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
+def test_each_decoder_takes_bfloat16(settings, decoder, name):
     model, chosen = model_in("bfloat16", sharpened(settings())), decoder(name, **LINES[name])
-    assert search([model], Job([], []), chosen, 4, 1).translations == []
     assert chosen.search(Batch([model], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
-    found = search([model], Job(SOURCES, range(len(SOURCES))), chosen, 4, 1)
-    assert all(math.isfinite(t.score) for t in best_of(found.translations)) and found.calls > 0
+    batch = Batch([model], SOURCES, range(len(SOURCES)), 4)
+    assert all(math.isfinite(t.score) for t in best_of(chosen.search(batch, 1))) and batch.calls > 0
 
 
 # The settings

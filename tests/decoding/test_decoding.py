@@ -133,8 +133,8 @@ def test_the_number_of_threads_changes_no_bit(model, decoding_settings):
 
 
 def test_what_fails_in_a_thread_is_raised_and_leaves_the_rest_undone(model, monkeypatch, decoding_settings):
-    threads, begun, search = torch.get_num_threads(), [], decoding.search
-    monkeypatch.setattr(decoding, "search", lambda *given: begun.append(0) or search(*given))
+    threads, begun, batch = torch.get_num_threads(), [], decoding.Batch
+    monkeypatch.setattr(decoding, "Batch", lambda *given: begun.append(0) or batch(*given))
     with pytest.raises(IndexError, match="out of range"):
         list(translate_batches(model, [[[4, 10**6]], *[[[4] * 5]] * 500], decoding_settings(threads=3)))
     assert len(begun) < 100 and torch.get_num_threads() == threads
@@ -164,8 +164,8 @@ def test_continuations_are_the_best_of_all(vocabulary):
 
 
 def translate_batches(model, batches, config):
-    jobs = [decoding.Job(sources, range(len(sources))) for sources in batches]
-    for searched in decoding.search_batches([model], jobs, beam.Beam(config), config, 1):
+    numbers = [range(*ends) for ends in itertools.pairwise(itertools.accumulate(map(len, batches), initial=0))]
+    for searched in decoding.search_batches([model], [*itertools.chain(*batches)], numbers, beam.Beam(config), config, 1):
         yield [translations[0] for translations in searched.translations]
 
 
@@ -218,6 +218,7 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked():
     assert sorted(itertools.chain(*batches)) == list(range(8))
     assert all(len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= 60 for batch in batches)
     assert batches_by_length([100], 60) == [[0]]
+    assert batches_by_length([0, 5, 0], 60) == [[1]], "an empty sentence is not translated"
     assert [len(batch) for batch in batches_by_length([1] * 20, 80)] == [10, 10], "the logits need memory"
     assert len(batches_by_length([20] * 400, 4096, 2)) == 4, "two of each thread"
 

@@ -33,7 +33,6 @@ from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch, Counted, TreeStep
 from transformer.decoders.value_beam import ValueBeam
-from transformer.decoding import Job, search
 
 LIMIT = 4
 
@@ -294,15 +293,16 @@ def test_cached_equals_uncached_with_any_number_of_slots(
     """Also for an ensemble of one model twice."""
     model, config = sharpened(settings(neighbourhood=neighbourhood)), mcts(simulations=16, objective=objective)
     decoder = Mcts(decoding_settings(), config, first_unit if objective == "value" else None, None)
-    job, tree = Job(SOURCES, range(len(SOURCES))), Tree(Whole(model, SOURCES), len(SOURCES))
-    batch = Uncached(tree.answer, [len(source) + 6 for source in SOURCES])
-    batch.tree = lambda slots: tree
-    expected, found = best_of(decoder.search(batch, 1)), search([model], job, decoder, 6, 1)
-    assert_same(best_of(found.translations), expected)
-    assert found.calls == sum(map(len, tree.decoded))
-    assert_same(best_of(search([model, model], job, decoder, 6, 1).translations), expected)
+    tree = Tree(Whole(model, SOURCES), len(SOURCES))
+    uncached = Uncached(tree.answer, [len(source) + 6 for source in SOURCES])
+    uncached.tree = lambda slots: tree
+    expected = best_of(decoder.search(uncached, 1))
+    one, two = (Batch(models, SOURCES, range(len(SOURCES)), 6) for models in ([model], [model, model]))
+    assert_same(best_of(decoder.search(one, 1)), expected)
+    assert one.calls == sum(map(len, tree.decoded))
+    assert_same(best_of(decoder.search(two, 1)), expected)
     grown, grow = [], TreeStep.grow
     monkeypatch.setattr(TreeStep, "grow", lambda tree, slots: grown.append(slots) or grow(tree, slots))
     monkeypatch.setattr(Batch, "tree", lambda batch, slots: Counted(batch, [TreeStep(model, batch.source_BS, 3)]))
-    assert_same(best_of(search([model], job, decoder, 6, 1).translations), expected)
+    assert_same(best_of(decoder.search(one, 1)), expected)
     assert len(grown) > 3 and max(grown) >= 16

@@ -93,13 +93,6 @@ class Node:
     visits_K: np.ndarray = field(default_factory=lambda: np.zeros(0))
     mean_K: np.ndarray = field(default_factory=lambda: np.zeros(0))  # running means; a child starts at the node's value
 
-    def lineage(self) -> Iterator["Node"]:
-        """The node, its parent, and so on up to BOS."""
-        node: Node | None = self
-        while node:
-            yield node
-            node = node.parent
-
     def subtree(self) -> Iterator["Node"]:
         """The node and all its descendants."""
         waiting = [self]
@@ -110,8 +103,11 @@ class Node:
     @property
     def ids(self) -> list[int]:
         """The tokens without BOS and EOS."""
-        tokens = [node.token for node in self.lineage()]
-        return [token for token in reversed(tokens) if token not in (BOS, EOS)]
+        tokens, node = list[int](), self
+        while node.parent:
+            tokens.append(node.token)
+            node = node.parent
+        return [token for token in reversed(tokens) if token != EOS]
 
 
 def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Values | None) -> Iterator[Decoded]:
