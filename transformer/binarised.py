@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -124,42 +124,34 @@ def id_type(vocabulary_size: int) -> np.dtype:
     return np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
 
 
-class GrowingArray:
-    """A new one-dimensional .npy file that is written block by block. Its header gets the final length at the end."""
-
-    def __init__(self, path: Path, dtype: np.dtype | type) -> None:
-        self.file, self.dtype, self.length = open(path, "wb", buffering=1 << 20), np.dtype(dtype), 0  # noqa: SIM115
-
-    def __enter__(self) -> "GrowingArray":
-        self.write_header()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.file.seek(0)
-        self.write_header()  # as long as before: numpy pads headers, so that any length fits
-        self.file.close()
-
-    def write_header(self) -> None:
-        description = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
-        np.lib.format.write_array_header_1_0(self.file, description)
-
-    def append(self, values: np.ndarray) -> None:
-        self.file.write(values.astype(self.dtype, copy=False).data)
-        self.length += len(values)
-
-
-def write_side(folder: Path, stem: str, encoded: Iterable[tuple[np.ndarray, np.ndarray]], dtype: np.dtype) -> tuple:
-    """Write `stem`.ids.npy and `stem`.offsets.npy from blocks of ids and line lengths.
+def write_side(
+    folder: Path, stem: str, encoded: Iterable[tuple[np.ndarray, np.ndarray]], dtype: np.dtype
+) -> tuple[int, int]:
+    """Write `stem`.ids.npy and `stem`.offsets.npy, block by block, from blocks of ids and line lengths.
 
     Returns the number of lines and the number of ids.
     """
-    ids_path, offsets_path = folder / f"{stem}.ids.npy", folder / f"{stem}.offsets.npy"
-    with GrowingArray(ids_path, dtype) as ids, GrowingArray(offsets_path, np.int64) as offsets:
-        offsets.append(np.zeros(1, np.int64))
+    lines, total = 0, 0
+    with (
+        open(folder / f"{stem}.ids.npy", "wb", buffering=1 << 20) as ids,
+        open(folder / f"{stem}.offsets.npy", "wb", buffering=1 << 20) as offsets,
+    ):
+        write_header(ids, dtype, 0)
+        write_header(offsets, np.dtype(np.int64), 0)
+        offsets.write(np.zeros(1, np.int64).data)
         for block, lengths in encoded:
-            offsets.append(ids.length + np.cumsum(lengths))
-            ids.append(block)
-    return offsets.length - 1, ids.length
+            ids.write(block.astype(dtype, copy=False).data)
+            offsets.write((total + np.cumsum(lengths, dtype=np.int64)).data)
+            lines, total = lines + len(lengths), total + len(block)
+        for file, of, length in ((ids, dtype, total), (offsets, np.dtype(np.int64), lines + 1)):
+            file.seek(0)
+            write_header(file, of, length)  # as long as before: numpy pads headers, so that any length fits
+    return lines, total
+
+
+def write_header(file: BinaryIO, dtype: np.dtype, length: int) -> None:
+    description = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(file, description)
 
 
 def write_description(
