@@ -3,6 +3,9 @@
 Shapes: N target tokens without padding, P pairs of rows of R-Drop, D d_model, V vocabulary.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -66,11 +69,15 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         gradients = (torch.empty_like(hidden), torch.zeros_like(embedding, dtype=wide)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         rows = ROWS[device]
-        function = in_blocks if blocks else by_kernel if fast and not r_drop else loss_and_gradient
+        function: Callable = partial(in_blocks if blocks else loss_and_gradient, r_drop=r_drop)
+        if fast and not r_drop:
+            from transformer.fast import kernels  # needs Triton
+
+            function = kernels.loss_and_gradient
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
-            loss_of_part, logits_gradient = function(logits, labels_N[part], smoothing, r_drop, needed)
+            loss_of_part, logits_gradient = function(logits, labels_N[part], smoothing, needed)
             loss += loss_of_part
             if gradients and logits_gradient is not None:
                 torch.mm(logits_gradient, embedding, out=gradients[0][part])
@@ -95,17 +102,8 @@ def scaled(saved: Tensor, dtype: torch.dtype, factor: Tensor) -> Tensor:
     return saved.to(wide, copy=True).mul_(factor).to(dtype)
 
 
-def by_kernel(
-    logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
-) -> tuple[Tensor, Tensor | None]:
-    """`loss_and_gradient` in one kernel. If `needed`, the gradient overwrites the logits."""
-    from transformer.fast import kernels  # needs Triton
-
-    return kernels.loss_and_gradient(logits_NV, labels_N, smoothing, needed)
-
-
 def loss_and_gradient(
-    logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
+    logits_NV: Tensor, labels_N: Tensor, smoothing: float, needed: bool, r_drop: float
 ) -> tuple[Tensor, Tensor | None]:
     """The summed loss, [], and its gradient with respect to the logits, [N, V] (None if not `needed`)."""
     log_probs_NV, vocabulary = logits_NV.float().log_softmax(-1), logits_NV.shape[1]
@@ -135,7 +133,7 @@ def divergence_and_gradient(log_probs_NV: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def in_blocks(
-    logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
+    logits_NV: Tensor, labels_N: Tensor, smoothing: float, needed: bool, r_drop: float
 ) -> tuple[Tensor, Tensor | None]:
     """`loss_and_gradient`, a few rows at a time. If `needed`, the gradient overwrites the logits.
 
@@ -144,7 +142,7 @@ def in_blocks(
     """
     loss = torch.zeros((), device=logits_NV.device)
     for block_NV, block_labels_N in zip(logits_NV[: len(labels_N)].split(BLOCK), labels_N.split(BLOCK)):
-        part, gradient_NV = loss_and_gradient(block_NV, block_labels_N, smoothing, r_drop, needed)
+        part, gradient_NV = loss_and_gradient(block_NV, block_labels_N, smoothing, needed, r_drop)
         loss += part
         if needed:
             block_NV.copy_(gradient_NV)
