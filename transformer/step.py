@@ -61,13 +61,9 @@ class Step:
         self.generators = [torch.Generator() for _ in range(number)]
         self.pool = ThreadPoolExecutor(number, "share", begin_with, (config.threads // number,))
 
-    @property
-    def limit(self) -> int:
-        return self.state.micro_batch_tokens
-
     def divide(self, batches: Batches, numbers: np.ndarray) -> Parts:
         """The pairs `numbers` in parts, whose tensors for a GPU are in pinned memory."""
-        limit = self.limit  # read once: the prefetch thread calls this while a step may lower the limit
+        limit = self.state.micro_batch_tokens  # read once: the prefetch thread calls this while a step may lower the limit
         layout = layout_on(self.device, self.precision, self.model)
         parts = batches.micro_batches(numbers, limit)
         return Parts(numbers, limit, [batches.lay_out(part, limit, layout).pinned_for(self.device) for part in parts])
@@ -98,31 +94,25 @@ class Step:
 
         Raises UserError if memory runs out at a limit of 1, where a part is one pair or one row of packed pairs.
         """
-        before = self.limit
+        state, before = self.state, self.state.micro_batch_tokens
         while True:
             try:
-                result = work(self.limit)
+                result = work(state.micro_batch_tokens)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not out_of_memory(error):
                     raise
             # Outside of the `except` block, whose traceback keeps tensors. Cached blocks would fragment the memory.
-            if self.release():
+            if self.graphs and self.graphs.graphs:
+                self.graphs.give_up("they need too much memory")
                 continue
-            if self.limit == 1:
+            if state.micro_batch_tokens == 1:
                 raise UserError("out of memory on a single pair: lower training.max_length, or take a smaller model")
             release_cached()
-            self.state.micro_batch_tokens //= 2
-        if self.limit < before:
-            self.warn(f"out of memory: micro-batches now have at most {self.limit:,} tokens")
+            state.micro_batch_tokens //= 2
+        if state.micro_batch_tokens < before:
+            self.warn(f"out of memory: micro-batches now have at most {state.micro_batch_tokens:,} tokens")
         return result
-
-    def release(self) -> bool:
-        """Train without CUDA graphs from now on, whose memory other work needs. Returns whether there were any."""
-        if not (self.graphs and self.graphs.graphs):
-            return False
-        self.graphs.give_up("they need too much memory")
-        return True
 
     def seed(self, step: int, rank: int) -> None:
         """Seed the random numbers for one step of one worker, so that no state of a generator has to be saved."""

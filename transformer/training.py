@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from transformer.batch import Pairs
 from transformer.config.reading import UserError
@@ -105,7 +104,6 @@ class Trainer:
     def close(self) -> None:
         """End the threads of the training."""
         self.coming.close()
-        self.batches.orders.close()
         self.step.close()
 
     def at_checkpoint(self) -> bool:
@@ -130,10 +128,15 @@ class Trainer:
         return self.state.step >= self.config.steps or (impatient and self.at_checkpoint())
 
     def advance(self) -> None:
-        """Take one step of the optimiser on one batch."""
+        """Take one step of the optimiser on one batch.
+
+        For the gradients, the loss is divided by the target tokens of the whole batch, so each token counts equally.
+        """
         state, config = self.state, self.config
         sums, parts = self.coming(state.step)
-        state.loss_sum += self.gradients(parts, sums["target_tokens"])
+        place = (state.step, self.workers.rank)
+        state.loss_sum += self.step.gradients(self.batches, parts, sums["target_tokens"], place)
+        self.workers.sum_gradients(state.model.parameters())
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
@@ -153,16 +156,6 @@ class Trainer:
             numbers = self.batches.batch(step)
             own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
             return self.batches.sums(numbers), self.step.divide(self.batches, own)
-
-    def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
-        """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
-
-        For the gradients, the loss is divided by the target tokens of the whole batch, so each token counts equally.
-        """
-        place = (self.state.step, self.workers.rank)
-        loss_sum = self.step.gradients(self.batches, parts, target_tokens, place)
-        self.workers.sum_gradients(self.state.model.parameters())
-        return loss_sum
 
     def log(self) -> dict:
         """Record the mean training loss since the last record."""

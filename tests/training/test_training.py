@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,13 +46,18 @@ def test_a_state_made_otherwise_is_refused_and_a_resumed_one_is_not_kept_mapped(
     assert training().state.step == 4 and str(tmp_path) not in Path("/proc/self/maps").read_text()
 
 
+def gradients(trainer):
+    """Compute the gradients of the first batch. Returns its loss."""
+    return trainer.step.gradients(trainer.batches, trainer.prepare(0)[1], 150, (0, 0))
+
+
 @pytest.mark.parametrize("batching", ["by_length", "mixed"])
 def test_threads_share_a_batch_and_change_no_gradient(training, batching):
     """In parts of 50 tokens, some shares have no rows, or only rows of padding."""
     results, sizes = [], {"batch_tokens": 200, "micro_batch_tokens": 50, "batching": batching}
     for threads in (1, 2, 3):
         trainer = training(f"{threads}", precision="bfloat16", threads=threads, **sizes)
-        loss = trainer.gradients(trainer.prepare(0)[1], 150)
+        loss = gradients(trainer)
         results.append([loss.float(), *(p.grad for p in trainer.state.model.parameters())])
     for other in results[1:]:
         torch.testing.assert_close(results[0], other, atol=5e-3, rtol=3e-2)
@@ -103,10 +109,10 @@ def two(training):
 def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(two, monkeypatch, batching, threads, error):
     """The lower limit is reported once and kept."""
     undisturbed, short, said = two(batching=batching, threads=threads)
-    expected = undisturbed.gradients(undisturbed.prepare(0)[1], 150)
+    expected = gradients(undisturbed)
     short_of_memory(monkeypatch, 60, error)
     for _ in range(2):
-        torch.testing.assert_close(short.gradients(short.prepare(0)[1], 150), expected, rtol=1e-5, atol=0)
+        torch.testing.assert_close(gradients(short), expected, rtol=1e-5, atol=0)
         for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
             torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
     assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
@@ -131,9 +137,10 @@ def test_a_step_is_repeated_when_every_share_has_ended_and_its_tensors_are_freed
 
     monkeypatch.setattr(one_step, "batch_loss", batch_loss)
     trainer.step.warn = print
-    _, parts = trainer.prepare(0)
+    parts = trainer.prepare(0)
+    trainer.prepare = lambda step: parts
     trainer.step.divide = lambda *given: seen.append((ended.is_set(), kept[0]())) or divide(*given)
-    trainer.gradients(parts, 150)
+    gradients(trainer)
     assert seen == [(True, None)]
 
 
@@ -163,16 +170,16 @@ def test_if_memory_can_be_freed_the_parts_stay_as_large(two, monkeypatch, module
     run(undisturbed)
     freed = []
 
-    def release():
+    def give_up(reason):
         patch.undo()  # there is enough memory from now on
-        freed.append(True)
-        return True
+        freed.append(reason)
+        short.step.graphs = None
 
-    short.step.release = release
+    short.step.graphs = SimpleNamespace(graphs={"shape": "graph"}, give_up=give_up, hidden=None)
     with monkeypatch.context() as patch:
         short_of_memory(patch, 60, torch.OutOfMemoryError, module)
         run(short)
-    assert freed == [True] and not said and short.state.micro_batch_tokens == 200
+    assert freed == ["they need too much memory"] and not said and short.state.micro_batch_tokens == 200
     assert list(undisturbed.store.records()) == list(short.store.records())
 
 
