@@ -75,19 +75,6 @@ def test_the_package_and_the_benchmark_of_a_gpu_import_what_they_declare():
         assert names - set(sys.stdlib_module_names) <= {"transformer", "benchmarks"} | NEEDED | LATE, path
 
 
-@pytest.mark.parametrize(
-    "imported, none",
-    [
-        ("transformer", "torch numpy transformer.model"),
-        ("pipeline.score", "torch numpy sacrebleu sacremoses"),
-        ("pipeline.flops, pipeline.reporting.published", "torch"),
-    ],
-)
-def test_what_takes_seconds_is_imported_where_it_is_needed(imported, none):
-    program = f"import sys, {imported}; assert not {set(none.split())} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-
-
 def test_base_and_big_are_the_models_of_params_yaml_and_the_version_is_stated_once():
     params = YAML(typ="safe").load((ROOT / "params.yaml").read_text(encoding="utf-8"))
     assert vars(transformer.base()) == params["base"]["model"]

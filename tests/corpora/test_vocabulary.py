@@ -99,12 +99,6 @@ def test_a_size_that_the_text_does_not_allow_is_refused_with_the_nearest_one(pie
             learn(text, CONFIG)
 
 
-def test_a_word_of_100000_characters_is_skipped_in_learning_but_encoded(vocabulary):
-    word = "ab" * 50_000
-    assert learn([TEXT, f"{word}\n".encode()], CONFIG) == learn([TEXT], CONFIG)
-    assert vocabulary.decode(vocabulary.encode([word])[0]) == word
-
-
 def test_a_file_that_is_no_vocabulary_is_refused_by_name(tmp_path):
     path = tmp_path / "vocabulary.model"
     damaged = dict.fromkeys([b"", b"no model", learn([TEXT], CONFIG)[:-1000]], "is not a SentencePiece model")

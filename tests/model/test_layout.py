@@ -12,7 +12,7 @@ from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast
 from transformer.fast import fused
-from transformer.layout import coarse, joined, packed, pad, padded, rounded, split, tabled
+from transformer.layout import coarse, joined, packed, pad, padded, rounded, tabled
 from transformer.perplexity import batch_loss
 
 CPU = torch.device("cpu")
@@ -121,10 +121,3 @@ def test_padding_beside_a_full_row_is_a_number(settings):
     hidden = fused.hidden(model, batch)
     hidden.sum().backward()
     assert hidden.isfinite().all() and all(p.grad.isfinite().all() for p in model.parameters())
-
-
-@pytest.mark.parametrize("tokens", [5, 7, 100])
-def test_split_covers_everything(tokens):
-    lengths = np.array([5, 1, 1, 1, 5, 2, 2])
-    starts = split(lengths, lengths[::-1], tokens)
-    assert starts[0] == 0 and starts[-1] == 7 and (np.diff(starts) > 0).all()
