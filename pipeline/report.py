@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pipeline.reporting import claims, decodings, paper_tables, run_tables
 from pipeline.reporting.figures.style import style
-from pipeline.reporting.page import page
+from pipeline.reporting.page import count, page
 from pipeline.reporting.results import load_results
 from pipeline.reporting.studies import headline_table
 from pipeline.reporting.tables import escaped, latex, markdown
@@ -46,32 +46,22 @@ all runs with the hashes of their data and settings, `scores.csv` every score, `
 
 def files_of(report: Report) -> dict[str, str]:
     """The text of each file of the report, by its path in the report's folder."""
-    results, files = report.results, {}
+    results = report.results
     tables = [*report.paper, run_tables.all_runs(results), run_tables.all_scores(results), paper_tables.toolkits(results)]
     tables += [decodings.decodings_table(report.params, results.decodings)] if results.decodings else []
-    overview = [headline_table(report.headlines), *([claims.claims_table(report.compared)] if report.compared else [])]
-    tables += overview[1:]
-    files = {f"{table.name}.csv": table.csv for table in tables}
-    shown = digest(files)  # pipeline/workflow/results.py compares the digest with the files
+    shown = [claims.claims_table(report.compared)] if report.compared else []
+    files = {f"{table.name}.csv": table.csv for table in [*tables, *shown]}
+    of_tables = digest(files)  # pipeline/workflow/results.py compares the digest with the files
     files |= {f"{table.name}.tex": latex(table) for table in report.paper}
     with style():
-        pictures, scored = report.pictures(), len(report.own.scored)
-        selected = f"{count(len(results.selected), 'run')} of params.yaml, {scored} of them scored."
-        recorded = f"{count(len(results.scored), 'run')} with results, in {count(len(report.studies), 'study', 'studies')}."
-        own, all_runs = (PAGE, "The runs of params.yaml"), (RECORDED, "All recorded runs, by study")
-        for name, title, lede, other, runs in [
-            (PAGE, "Attention Is All You Need, reproduced", selected, all_runs, results.selected),
-            (RECORDED, "Recorded runs", recorded, own, results.runs.index),
-        ]:
-            files[name] = page(name, title=title, lede=lede, other=other, report=report, runs=set(runs), digest=shown)
+        pictures = report.pictures()
+        for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index)):
+            files[name] = page(name, report=report, runs=set(runs), digest=of_tables)
     files |= {f"figures/{figure.name}.svg": figure.svg for figure in pictures}
     lines = [f"{escaped(each.caption)}\n\n![{escaped(each.alt)}](figures/{each.name}.svg)\n" for each in pictures]
-    files["README.md"] = "\n".join([INTRODUCTION, *map(markdown, overview), "## Pictures\n", *lines])
+    overview = map(markdown, [headline_table(report.headlines), *shown])
+    files["README.md"] = "\n".join([INTRODUCTION, *overview, "## Pictures\n", *lines])
     return files
-
-
-def count(number: int, noun: str, several: str = "") -> str:
-    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def publish(files: Mapping[str, str], out: Path) -> None:
@@ -106,8 +96,7 @@ def main(arguments: argparse.Namespace) -> None:
     results = load_results(params, arguments.results)
     report = Report(params, results, arguments.scores, arguments.sets, arguments.results)
     publish(files_of(report), arguments.out)
-    scored = len(results.of(results.selected).scored)
-    print(f"{arguments.out / PAGE} written: {count(len(results.selected), 'run')}, {scored} with scores")
+    print(f"{arguments.out / PAGE} written: {count(len(report.own.runs), 'run')}, {len(report.own.scored)} with scores")
 
 
 if __name__ == "__main__":

@@ -79,8 +79,8 @@ class Comparison:
     def sample(self) -> str:
         """A text that names the number of seeds and the base."""
         base = self.study.seeds(self.study.runs[0])
-        seeds = over_seeds(self.study.results, base, self.measure, *LAST) or base[0]
-        return f"one seed per change unless stated; base: {seeds}"
+        mean = over_seeds(self.study.results, base, self.measure, *LAST)
+        return f"one seed per change unless stated; base: {mean.text if mean else base[0]}"
 
     def sides(self) -> list[Sequence[str]]:
         """The seeds that are compared, without those of a change that has failed."""

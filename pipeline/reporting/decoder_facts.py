@@ -1,6 +1,6 @@
 """Facts about decodings besides their scores: log-probabilities, length, search errors, significance and others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -115,19 +115,5 @@ def significance(
 
 def is_base(params: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     """Whether these are the settings of `base`: beam search with the paper's values."""
-    base = {"regulariser": 0.0, "ends": "beam", "no_repeat_ngram": 0, **params["base"]["decoding"]}
-    of_earlier = {"ends": "beam"} | dict(settings)  # a decoding that was made before this setting existed
-    return settings.get("decoder") == "beam" and all(of_earlier.get(key) == base[key] for key in PAPERS)
-
-
-def shown_settings(params: Mapping[str, Any], settings: Mapping[str, Any], left_out: Sequence[str]) -> str:
-    """The settings that differ from those of `base`, as text: `beam 8, alpha 1.0`."""
-    own = score_files.within(params, "base", "decoders", settings.get("decoder", "beam")) or {}
-    base, parts = {**params["base"]["decoding"], **own}, []
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            more = shown_settings(params, {k: v for k, v in value.items() if k != "number"}, left_out)
-            parts.append(f"{key} {value['number']} {value['decoder']}" + (f" ({more})" if more else ""))
-        elif key not in (*left_out, "decoder") and value != base.get(key):
-            parts.append(f"{key} {value}")
-    return ", ".join(parts)
+    base = {"decoder": "beam", **params["base"]["decoders"]["beam"], **params["base"]["decoding"]}
+    return all(settings.get(key) == base[key] for key in ("decoder", *PAPERS))

@@ -1,15 +1,15 @@
 """Tables of decodings. A decoding is one translation of a set by a model with a decoder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.reporting.decoder_facts import shown_settings
 from pipeline.reporting.published import LOWER_CASED, TOKENISED
 from pipeline.reporting.results import named_measures
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
 from pipeline.scoring.intervals import Score, holm
+from pipeline.settings.score_files import within
 
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
 LOWER = "BLEU of lower-cased text"
@@ -71,3 +71,16 @@ def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]
         empty = [label for label in frame if frame[label].isin([None, ""]).all()]
         title, file = f"Decodings of {chosen} by {model}", f"decodings-{model.replace('/', '-')}-{chosen}"
         yield replace(whole, name=file, title=title, frame=frame.drop(columns=empty))
+
+
+def shown_settings(params: Mapping[str, Any], settings: Mapping[str, Any], left_out: Sequence[str]) -> str:
+    """The settings that differ from those of `base`, as text: `beam 8, alpha 1.0`."""
+    own = within(params, "base", "decoders", settings.get("decoder", "beam")) or {}
+    base, parts = {**params["base"]["decoding"], **own}, []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            more = shown_settings(params, {k: v for k, v in value.items() if k != "number"}, left_out)
+            parts.append(f"{key} {value['number']} {value['decoder']}" + (f" ({more})" if more else ""))
+        elif key not in (*left_out, "decoder") and value != base.get(key):
+            parts.append(f"{key} {value}")
+    return ", ".join(parts)

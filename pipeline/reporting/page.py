@@ -20,19 +20,17 @@ SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop"
 
 
 def page(template: str, **content: Any) -> str:
-    """Return a page. `template` has its sections; `content` has what it shows, and the names of page.html.
-
-    `runs` are the runs to which the page's tables may link.
-    """
-    jinja = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    """Return a page. `content` has the `report`, the `runs` to which tables link, and the `digest` in the page's head."""
+    loader = FileSystemLoader(TEMPLATES)
+    jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     jinja.filters |= {"order": order, "prose": prose, "heading": heading}
-    jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES} | {"described": described}
-    contents: list[tuple[str, str]] = []  # the sections that are not empty
-    body = jinja.get_template(template).render(**content, contents=contents)
-    style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
-    return jinja.get_template("page.html").render(**content, contents=contents, body=Markup(body), style=Markup(style))
+    jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES}
+    jinja.globals |= {"described": described, "count": count}
+    return jinja.get_template(template).render(**content, contents=[])  # the sections that are not empty
+
+
+def count(number: int, noun: str, several: str = "") -> str:
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def order(text: str) -> str:

@@ -23,19 +23,20 @@ def pairs_table(study: Study, scores: Path, sets: Path, settings: ScoringConfig)
 
     `scores` is the folder of the score files, `sets` that of the evaluation sets. None if there is nothing to compare.
     """
-    first, files = study.runs[0], {run: scores / run / "translations/test.average.txt" for run in study.best_first()}
-    folders = {run: sets / f"{study.results.runs.at[run, 'corpus']}-test" for run in files}
-    here = [run for run in files if files[run].exists() and folders[run].exists()]
-    if first not in here or not settings.bootstrap:
+    corpora, texts, tests = study.results.runs["corpus"], dict[str, Path](), dict[str, EvaluationSet]()
+    for run in study.best_first():
+        text, folder = scores / run / "translations/test.average.txt", sets / f"{corpora[run]}-test"
+        if text.exists() and folder.exists():
+            texts[run], tests[run] = text, EvaluationSet.open(folder)
+    if not settings.bootstrap or not (test := tests.get(study.runs[0])):
         return None
-    test = EvaluationSet.open(folders[first])
-    here = [run for run in here if EvaluationSet.open(folders[run]).lines("raw") == test.lines("raw")]
-    base, *others = sorted(alike(study.results.runs, here), key=lambda group: first not in group)
+    here = [run for run in tests if tests[run].lines("raw") == test.lines("raw")]
+    base, *others = sorted(alike(study.results.runs, here), key=lambda group: study.runs[0] not in group)
     if not others:
         return None
     metric, drawn = measure(test.languages[1], HEADLINE), {}
-    for run in (run for group in (base, *others) for run in group):
-        counts = metric.statistics(*aligned(files[run], test.path("raw", "target")))
+    for run in here:
+        counts = metric.statistics(*aligned(texts[run], test.path("raw", "target")))
         drawn[run] = resampled(metric, counts, settings)
     seeds = Seeds(drawn, [base, *others])
     differences = [seeds.difference(group, base) or Score(0.0) for group in others]

@@ -204,7 +204,7 @@ def toolkits(results: Results) -> Table:
         found: list[tuple[str, Score | None, str, Toolkit]]
         found = [(each.name, Score(each.bleu), each.source, each) for each in published]
         found += [(f"ours, {run}", results.score(run, metric, *TEST), "one seed", last) for run in ours]
-        found += [("ours", Score(mean.score), str(mean), last) for mean in means]
+        found += [("ours", Score(mean.score), mean.text, last) for mean in means]
         for name, score, source, of in found:
             cells = with_ends("BLEU", None if lower else score)
             cells |= with_ends("BLEU of lower-cased text", score if lower else None)

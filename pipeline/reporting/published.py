@@ -190,7 +190,8 @@ class Toolkit(NamedTuple):
 
 
 LOWER_CASED = "multi30k-lc-tok"  # the corpus of which only lower-cased, tokenised text is scored
-TOKENISED = "lower-cased bleu-tokenised"  # the headline of runs on such text
+LOWER = "lower-cased "  # before the names of the measures of such text, so that no table mixes them with others
+TOKENISED = f"{LOWER}bleu-tokenised"  # the headline of runs on such text
 OTT = "Ott et al. 2018, Scaling Neural Machine Translation; trained on WMT16"
 WU = "Z. Wu et al. 2021, Good for Misconceived Reasons, ACL; README of LividWo/Revisit-MMT; one seed"
 TOOLKITS = (

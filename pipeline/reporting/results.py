@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
-from pipeline.reporting.published import LOWER_CASED
+from pipeline.reporting.published import LOWER, LOWER_CASED
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.scoring.intervals import Score
 from pipeline.settings.score_files import within
@@ -189,9 +189,6 @@ def score_rows(run: str, score: Mapping, lower_cased: bool) -> list[dict[str, An
 
 
 def named_measures(metrics: Mapping[str, Any], lower_cased: bool) -> dict[str, Any]:
-    """The measures of a score file. The first one, whose name depends on the language, is also the headline.
-
-    The measures of lower-cased, tokenised text have names of their own, so no table mixes them with others.
-    """
+    """The measures of a score file. The first one, whose name depends on the language, is also the headline."""
     named = {HEADLINE: next(iter(metrics.values())), **metrics}
-    return {f"lower-cased {measure}": value for measure, value in named.items()} if lower_cased else named
+    return {LOWER * lower_cased + measure: value for measure, value in named.items()}

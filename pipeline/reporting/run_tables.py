@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.reporting.published import LOWER_CASED, SUSTAINED_TFLOPS, TABLE2, TOKENISED, TRAININGS, utilisation
+from pipeline.reporting.published import LOWER, LOWER_CASED, SUSTAINED_TFLOPS, TABLE2, TOKENISED, TRAININGS, utilisation
 from pipeline.reporting.results import Results
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.tables import Table, table
@@ -67,17 +67,17 @@ def all_runs(results: Results) -> Table:
 
 def all_scores(results: Results) -> Table:
     """Every score with its signature, which is the same for all sets."""
-    parts = []
-    for text in ("", "lower-cased "):
-        for name, label in MEASURES.items():
-            part = results.columns({head: (text + name, *where) for head, where in TRANSLATIONS.items()})
-            part.insert(0, "measure", f"{label}, of lower-cased text" if text else label)
-            part["signature"] = results.scores[results.scores["measure"] == text + name].groupby("run")["signature"].first()
-            # The headline of a language without spaces has a tokeniser of its own.
-            tokenisers = part["signature"].str.extract(r"tok:(zh|ja-mecab|ko-mecab|char|flores200)\b")[0].fillna("13a")
-            part["measure"] = [measure.replace(" 13a", f" {own}") for measure, own in zip(part["measure"], tokenisers)]
-            parts.append(part.assign(order=range(len(part)))[(results.runs["corpus"] == LOWER_CASED) == bool(text)])
-    frame = pd.concat(parts).sort_values("order", kind="stable").drop(columns="order")
+    lower = {LOWER + name: f"{label}, of lower-cased text" for name, label in MEASURES.items()}
+    signatures, parts = results.scores.groupby(["measure", "run"])["signature"].first(), []
+    for name, label in {**MEASURES, **lower}.items():
+        part = results.columns({head: (name, *where) for head, where in TRANSLATIONS.items()})
+        part.insert(0, "measure", label)
+        part["signature"] = [signatures.get((name, run)) for run in part.index]
+        parts.append(part[(results.runs["corpus"] == LOWER_CASED) == (name in lower)])
+    frame = pd.concat(parts).loc[results.runs.index]
+    # The headline of a language without spaces has a tokeniser of its own.
+    tokenisers = frame["signature"].astype(str).str.extract(r"tok:(zh|ja-mecab|ko-mecab|char|flores200)\b")[0].fillna("13a")
+    frame["measure"] = [measure.replace(" 13a", f" {own}") for measure, own in zip(frame["measure"], tokenisers)]
     return table("scores", "All scores", named(frame), grouped=True)
 
 
@@ -97,9 +97,8 @@ def operations(results: Results) -> Table:
     """The counted operations of each training, in total and by component."""
     frame = results.runs[["FLOPs, counted", "causal half"]].rename(columns={"FLOPs, counted": "total"})
     components = [{key: flops for key, flops in (of or {}).items() if flops} for of in results.runs["components"]]
-    frame = frame.join(
-        pd.DataFrame(components, frame.index, dtype=object).rename(columns=lambda key: key.replace("_", " "))
-    )
+    counted = pd.DataFrame(components, frame.index, dtype=object)
+    frame = frame.join(counted.rename(columns=lambda key: key.replace("_", " ")))
     note = (
         "The counts are of the whole training: all matrix products on tokens without padding, forward and backward, as "
         "torch.utils.flop_counter counts them. The total includes the masked half of the decoder's self-attention; the "
@@ -125,9 +124,9 @@ def costs(results: Results) -> Table:
         for model, training in TRAININGS.items()
     ]
     for name, run in results.runs.iterrows():
-        found = {label: run[key] for label, key in COSTS.items()} | {"run": name}
-        found["training"] = run["seconds"] and duration(run["seconds"])
-        rows.append(found | {label: run[key] and 100 * run[key] for label, key in UTILISATIONS.items()})
+        found = {label: run[key] for label, key in COSTS.items()}
+        found |= {label: run[key] and 100 * run[key] for label, key in UTILISATIONS.items()}
+        rows.append({"run": name, "training": run["seconds"] and duration(run["seconds"]), **found})
     notes = [
         "The FLOPs are estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; "
         "params.yaml: hardware). The MFU of the paper's trainings is that of this rate.",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from pipeline.reporting.figures.style import COLOURS, Figure, drawn
@@ -20,36 +21,29 @@ OF_VALUES = (
 MEASURED = ("prefixes", "correlation", "correlation of the length", "calibration error")  # of a value, on dev
 
 
-def varied(search: Mapping[str, Any]) -> list[str]:
-    """The settings that differ between trials."""
-    return [key for key in search["best"]["run"] if len({repr(each["settings"].get(key)) for each in search["trials"]}) > 1]
-
-
-def completed(search: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The trials with a value, best first."""
-    sign = 1 if search["search"]["metric"] == "dev_loss" else -1
-    return sorted((each for each in search["trials"] if each["value"] is not None), key=lambda each: sign * each["value"])
+def trials(search: Mapping[str, Any]) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each trial: first the completed trials, best first, then the others; and the settings that differ."""
+    metric, found = search["search"]["metric"], pd.DataFrame(search["trials"], dtype=object)
+    settings = pd.DataFrame(list(found["settings"]), dtype=object).reindex(columns=list(search["best"]["run"]))
+    settings = settings.loc[:, settings.map(repr).nunique() > 1]
+    losses = found["dev_losses"].map(lambda losses: losses[-1][1] if losses else None)
+    results = {"steps": found["steps"], "dev loss": losses, METRICS[metric]: found["value"]}
+    frame = found[["trial"]].join(settings).assign(**results, state=found["state"], why=found["why"])
+    ordered = frame.sort_values(METRICS[metric], ascending=metric == "dev_loss", kind="stable")
+    return ordered if found["why"].any() else ordered.drop(columns="why"), list(settings)
 
 
 def search_table(search: Mapping[str, Any]) -> Table:
-    """A row for each trial: first the completed trials, best first, then the others."""
-    trials, name, settings = search["trials"], search["name"], search["search"]
-    metric, rows = METRICS[settings["metric"]], []
-    for trial in [*completed(search), *(each for each in trials if each["value"] is None)]:
-        row = {"trial": trial["trial"], **{key: trial["settings"].get(key) for key in varied(search)}}
-        row |= {"steps": trial["steps"], "dev loss": trial["dev_losses"][-1][1] if trial["dev_losses"] else None}
-        row |= {metric: trial["value"], "state": trial["state"]}
-        rows.append(row | ({"why": trial["why"]} if any(each["why"] for each in trials) else {}))
-    budget = f"{settings['steps']:,} steps"
-    pruned = sum(each["state"] == "pruned" for each in trials)
+    (rows, varied), name = trials(search), search["name"]
+    pruned = (rows["state"] == "pruned").sum()
     shares = ", ".join(f"{key} {share:.2f}" for key, share in search["importance"].items())
     notes = [
-        f"{len(trials)} trials of at most {budget} by TPE, one seed each; {pruned} were pruned.",
+        f"{len(rows)} trials of at most {search['search']['steps']:,} steps by TPE, one seed each; {pruned} were pruned.",
         f"The best as a line of params.yaml: {line(f'{name}-best', search['best']['run'])}",
         *([f"Importance by PED-ANOVA (the values add up to 1): {shares}."] if shares else []),
     ]
-    places = {"dev loss": 4, metric: 4}
-    return table(f"search-{name}", f"Search {name}", rows, notes, places=places, given=varied(search))
+    places = dict.fromkeys(METRICS.values(), 4)
+    return table(f"search-{name}", f"Search {name}", rows, notes, places=places, given=varied)
 
 
 def figures(search: Mapping[str, Any]) -> list[Figure]:
@@ -57,23 +51,24 @@ def figures(search: Mapping[str, Any]) -> list[Figure]:
 
     Empty if fewer than two trials have a value, and if no setting varies.
     """
-    trials, names, metric = completed(search), varied(search), METRICS[search["search"]["metric"]]
-    if len(trials) < 2 or not names:
+    rows, names = trials(search)
+    metric = METRICS[search["search"]["metric"]]
+    completed = rows.dropna(subset=metric)
+    if len(completed) < 2 or not names:
         return []
     canvas = Canvas(figsize=(max(5.2, 2.0 * len(names)), 3.0), layout="constrained")
     for plot, name in zip(canvas.subplots(1, len(names), sharey=True, squeeze=False)[0], names):
-        values = [trial["settings"].get(name) for trial in trials]
+        values = list(completed[name])
         if not all(isinstance(value, int | float) for value in values):
             values = list(map(str, values))
         elif min(values) > 0 and max(values) / min(values) > LOGARITHMIC:
             plot.set_xscale("log")
-        colours = [COLOURS[1], *[COLOURS[0]] * (len(trials) - 1)]
-        plot.scatter(values, [trial["value"] for trial in trials], c=colours, s=14)
+        plot.scatter(values, list(completed[metric]), c=[COLOURS[1], *[COLOURS[0]] * (len(values) - 1)], s=14)
         plot.set_xlabel(name)
         plot.tick_params(axis="x", labelrotation=45)
     canvas.supylabel(metric)
     caption = f"{search['name']}: {metric} of the completed trials against each setting; the best one is orange."
-    alt = f"{len(trials)} points against {', '.join(names)}."
+    alt = f"{len(completed)} points against {', '.join(names)}."
     return [drawn(f"search-{search['name']}-settings", canvas, caption, alt)]
 
 

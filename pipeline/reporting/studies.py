@@ -12,7 +12,6 @@ from pipeline.reporting.run_tables import TEST, named
 from pipeline.reporting.seeds import Mean, alike, over_seeds, shared
 from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
-from pipeline.scoring.intervals import Score
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.studies import described
 from pipeline.workflow.times import duration
@@ -74,22 +73,25 @@ class Study:
 
 
 def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
-    """The studies with results. A study whose runs with results all belong to a larger one is left out.
-
-    Runs that no study has form the study `others`.
-    """
+    """The studies with results, without those whose results a larger one has. Runs of no study form the study `others`."""
     planned = {run for study in params["studies"].values() for run in study.get("runs", ())}
     entries = {**params["studies"], "others": {"runs": [run for run in results.scored if run not in planned]}}
     known = {name: [run for run in study.get("runs", ()) if run in results.scored] for name, study in entries.items()}
-    kept: list[str] = []
-    for name in sorted(filter(known.get, known), key=lambda name: (-len(known[name]), len(entries[name]["runs"]))):
-        if not any(set(known[name]) <= set(known[other]) for other in kept):
-            kept.append(name)
+    kept = largest({name: known[name] for name in sorted(known, key=lambda name: len(entries[name].get("runs", ())))})
     return [
-        Study(name, results.of(known[name]), *(entries[name].get(key, {}) for key in ("runs", "rows", "against")))
-        for name in entries
+        Study(name, results.of(known[name]), *(entry.get(key, {}) for key in ("runs", "rows", "against")))
+        for name, entry in entries.items()
         if name in kept
     ]
+
+
+def largest(studies: Mapping[str, Sequence[str]]) -> list[str]:
+    """The studies with runs that are not all in a larger one, or in an earlier one of the same size; the largest first."""
+    kept: list[str] = []
+    for name in sorted(filter(studies.get, studies), key=lambda name: -len(studies[name])):
+        if not any(set(studies[name]) <= set(studies[other]) for other in kept):
+            kept.append(name)
+    return kept
 
 
 def study_table(study: Study) -> Table:
@@ -145,8 +147,8 @@ def headline(params: Mapping[str, Any], study: Study) -> Headline:
         says = f"BLEU on the same test set, from {compared[-1]} to {compared[0]}"
     else:
         figure, says, note = best(study, scored)
-    if DEMONSTRATION in repr(params["corpora"].get(results.runs["corpus"].iloc[0])):
-        says += ", whose sentences a grammar made"
+    if DEMONSTRATION in repr(params["corpora"].get(corpus := results.runs["corpus"].iloc[0])):
+        note = f"A grammar generated the sentences of {corpus}. {note}".strip()
     return Headline(study.name, len(scored), len(study.planned), figure, says, note)
 
 
@@ -163,21 +165,22 @@ def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
     if not groups:
         return "–", says, note
     seeds = max(groups, key=lambda runs: fmean(scores["score"][runs]))
-    found = over_seeds(results, seeds, metric, *TEST) or Score(*scores.loc[seeds[0], ["score", "low", "high"]])
-    bounds = "" if found.low is None else f", 95% interval {interval(found.low, found.high, 1)}"
-    of = str(found) if isinstance(found, Mean) else f"one seed{bounds}"
+    found = over_seeds(results, seeds, metric, *TEST)
+    if not found:
+        score, low, high = scores.loc[seeds[0], ["score", "low", "high"]]
+        bounds = f", 95% interval {interval(low, high, 1)}" if low is not None else ""
+        found = Mean(score, f"one seed{bounds}")
     highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
-    return f"{found.score:.1f}", says, f"{highest}{shared(seeds)}, {of}.{note}"
+    return f"{found.score:.1f}", says, f"{highest}{shared(seeds)}, {found.text}.{note}"
 
 
 def not_done(params: Mapping[str, Any], results: Results) -> list[Headline]:
-    """Headlines of the largest studies of which no run, or not every run, has been trained and none is shown."""
+    """Headlines of the largest studies of which no run has been trained."""
     runs = {name: list(study.get("runs", ())) for name, study in params["studies"].items()}
-    missing = {name: of for name, of in runs.items() if of and not set(of) & set(results.scored)}
-    whole = [name for name, of in missing.items() if not any(set(of) < set(others) for others in missing.values())]
+    missing = largest({name: of for name, of in runs.items() if not set(of) & set(results.scored)})
     return [
         Headline(name, 0, len(runs[name]), f"0 of {len(runs[name])}", f"trainings done ({described(params, name) or name})")
-        for name in sorted(whole, key=lambda name: -len(runs[name]))
+        for name in missing
     ]
 
 

@@ -17,11 +17,9 @@ from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Headline, Study
 from pipeline.reporting.tables import Table
 from pipeline.settings.params import text_corpus
+from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
 from pipeline.workflow.times import duration
-from transformer.files import read_json
-
-KINDS = {"decodings": ("decodings",), "values": ("values", "reverse_values"), "searches": ("searches",)}  # and their blocks
 
 ORIGIN = ["corpus", "model", "trained", "tokens/s", "hardware", "commit", "FLOPs, counted"]  # the facts about a run
 ORIGIN += ["FLOPs, by the paper's estimate", "data", "settings"]
@@ -92,8 +90,8 @@ class Report:
 
     def of_kind(self, kind: str, selected: bool) -> dict[str, Any]:
         """The decodings, values or searches of params.yaml, or the others."""
-        names, known = [name for block in KINDS[kind] for name in self.params[block]], vars(self.results)[kind]
-        return {name: known[name] for name in known if (name in names) == selected}
+        names = {*self.params[kind], *self.params["reverse_values"]}  # these are among the values
+        return {name: each for name, each in getattr(self.results, kind).items() if (name in names) == selected}
 
     def decodings(self, selected: bool) -> Iterator[Table]:
         return decodings.decodings_tables(self.params, self.of_kind("decodings", selected))
@@ -103,17 +101,16 @@ class Report:
         together = [curves.dev_losses(study) for study in self.selection if len(known & set(study.runs)) > 1]
         return [*together, *curves.losses(self.own)]
 
-    def samples(self) -> dict[str, list[list[Line]]]:
-        """The first sentences of each test set by corpus, with the translations by the runs on it."""
-        found: dict[str, dict[tuple[str, str], list[Line]]] = {}
-        for run, row in self.own.runs.iterrows():
-            path = self.files / str(run) / "translations/samples.json"
-            for each in read_json(path) if path.exists() and row["languages"] else []:
-                source, target = row["languages"]
+    def samples(self) -> dict[tuple[str, str, str], list[Line]]:
+        """The first sentences of each test set by corpus, source and reference, with the translations by our runs."""
+        found: dict[tuple[str, str, str], list[Line]] = {}
+        for run in self.own.scored:
+            corpus, (source, target) = self.own.runs.loc[run, ["corpus", "languages"]]
+            for each in content(self.files / run / "translations/samples.json") or []:
                 lines = [("source", source, each["source"]), ("reference", target, each["reference"])]
-                lines = found.setdefault(row["corpus"], {}).setdefault((each["source"], each["reference"]), lines)
-                lines.append((str(run), target, each["translation"]))
-        return {corpus: list(of.values()) for corpus, of in found.items()}
+                lines = found.setdefault((corpus, each["source"], each["reference"]), lines)
+                lines.append((run, target, each["translation"]))
+        return found
 
     def attention(self) -> Iterator[tuple[str, str, Sequence[Figure]]]:
         """The run, the sentence and the maps of each sentence with attention weights."""
