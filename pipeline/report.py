@@ -18,13 +18,13 @@ import argparse
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pipeline.reporting import claims, decodings, paper_tables, run_tables
+from pipeline.reporting import decodings, run_tables
 from pipeline.reporting.figures.style import style
 from pipeline.reporting.page import count, page
-from pipeline.reporting.results import load_results
+from pipeline.reporting.results import Results, load_results
 from pipeline.reporting.studies import headline_table
 from pipeline.reporting.tables import escaped, latex, markdown
-from pipeline.reporting.views import Report
+from pipeline.reporting.views import views
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
@@ -44,23 +44,23 @@ all runs with the hashes of their data and settings, `scores.csv` every score, `
 """
 
 
-def files_of(report: Report) -> dict[str, str]:
-    """The text of each file of the report, by its path in the report's folder."""
-    results = report.results
-    tables = [*report.paper, run_tables.all_runs(results), run_tables.all_scores(results), paper_tables.toolkits(results)]
-    tables += [decodings.decodings_table(report.params, results.decodings)] if results.decodings else []
-    shown = [claims.claims_table(report.compared)] if report.compared else []
-    files = {f"{table.name}.csv": table.csv for table in [*tables, *shown]}
-    of_tables = digest(files)  # pipeline/workflow/results.py compares the digest with the files
-    files |= {f"{table.name}.tex": latex(table) for table in report.paper}
+def files_of(params: Mapping, results: Results, scores: Path, sets: Path, folder: Path) -> dict[str, str]:
+    """The text of each file of the report, by its path in the report's folder. The arguments are those of `views`."""
     with style():
-        pictures = report.pictures()
+        shown = views(params, results, scores, sets, folder)
+        paper, claims = [shown[name] for name in ("table1", "table2", "table3")], filter(None, [shown["claims"]])
+        overview = [headline_table(shown["headlines"]), *claims]
+        tables = [*paper, run_tables.all_runs(results), run_tables.all_scores(results), shown["toolkits"], *overview[1:]]
+        tables += [decodings.decodings_table(params, results.decodings)] if results.decodings else []
+        files = {f"{table.name}.csv": table.csv for table in tables}
+        of_tables = digest(files)  # pipeline/workflow/results.py compares the digest with the files
+        files |= {f"{table.name}.tex": latex(table) for table in paper}
         for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index)):
-            files[name] = page(name, report=report, runs=set(runs), digest=of_tables)
+            files[name] = page(name, **shown, runs=set(runs), digest=of_tables)
+    pictures = [shown[name] for name in ("example", "changes", "positions") if shown[name]]
     files |= {f"figures/{figure.name}.svg": figure.svg for figure in pictures}
     lines = [f"{escaped(each.caption)}\n\n![{escaped(each.alt)}](figures/{each.name}.svg)\n" for each in pictures]
-    overview = map(markdown, [headline_table(report.headlines), *shown])
-    files["README.md"] = "\n".join([INTRODUCTION, *overview, "## Pictures\n", *lines])
+    files["README.md"] = "\n".join([INTRODUCTION, *map(markdown, overview), "## Pictures\n", *lines])
     return files
 
 
@@ -94,9 +94,9 @@ def main(arguments: argparse.Namespace) -> None:
     params = with_studies(load(), arguments.studies)
     keep_times(params["runs"], arguments.scores, arguments.times, arguments.results)
     results = load_results(params, arguments.results)
-    report = Report(params, results, arguments.scores, arguments.sets, arguments.results)
-    publish(files_of(report), arguments.out)
-    print(f"{arguments.out / PAGE} written: {count(len(report.own.runs), 'run')}, {len(report.own.scored)} with scores")
+    publish(files_of(params, results, arguments.scores, arguments.sets, arguments.results), arguments.out)
+    own = results.of(results.selected)
+    print(f"{arguments.out / PAGE} written: {count(len(own.runs), 'run')}, {len(own.scored)} with scores")
 
 
 if __name__ == "__main__":

@@ -10,17 +10,17 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.reporting import claims, figures, paper_tables, run_tables, searches, studies, views
+from pipeline.reporting import decodings, figures, paper_tables, run_tables, searches, studies, views
 from pipeline.reporting.tables import FORMULA
 from pipeline.settings.studies import described
 
 TEMPLATES = Path(__file__).parent / "templates"
-MODULES = claims, figures, paper_tables, run_tables, searches, studies, views  # for the templates
+MODULES = decodings, figures, paper_tables, run_tables, searches, studies, views  # for the templates
 SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 
 
 def page(template: str, **content: Any) -> str:
-    """Return a page. `content` has the `report`, the `runs` to which tables link, and the `digest` in the page's head."""
+    """Return a page. `content` has the views, the `runs` to which tables link, and the `digest` in the page's head."""
     loader = FileSystemLoader(TEMPLATES)
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     jinja.filters |= {"order": order, "prose": prose, "heading": heading}

@@ -1,20 +1,19 @@
 """What the templates of the report's pages show: all that is known of the runs of params.yaml, and of all runs by study."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from pipeline.reporting import changes, claims, decodings, pairs, paper_tables, run_tables, studies
+from pipeline.reporting import changes, claims, pairs, paper_tables, run_tables, studies
 from pipeline.reporting.figures import attention, curves, reliability
 from pipeline.reporting.figures import changes as changes_plot
 from pipeline.reporting.figures.positions import positional_encoding
 from pipeline.reporting.figures.style import Figure
 from pipeline.reporting.results import Results
-from pipeline.reporting.studies import Headline, Study
+from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Table
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import content
@@ -26,104 +25,75 @@ ORIGIN += ["FLOPs, by the paper's estimate", "data", "settings"]
 Line = tuple[str, str, str]  # a label, a language and a text in it
 
 
-@dataclass(frozen=True)
-class Report:
-    """All that a report shows. `files` is the folder of the score files, `sets` that of the evaluation sets."""
+def views(params: Mapping[str, Any], results: Results, scores: Path, sets: Path, folder: Path) -> dict[str, Any]:
+    """All that a report shows, by the names in its templates.
 
-    params: Mapping[str, Any]
-    results: Results
-    files: Path
-    sets: Path
-    folder: Path  # results/
+    `scores` is the folder of the score files, `sets` that of the evaluation sets, and `folder` is results/.
+    """
+    known, own, settings = studies.studies(params, results), results.of(results.selected), scoring(params)
+    selection = own_studies(params, own)
+    compared = changes.comparison(known, results, settings)
+    found = [studies.headline(params, study) for study in known]
+    if compared:
+        found = [claims.headline(compared, each) if each.study == compared.study.name else each for each in found]
+    several = [study for study in selection if len(own.curves.keys() & set(study.runs)) > 1]
+    translations = {str(run): scores / str(run) / "translations" for run in own.runs.index}
+    return {
+        "params": params,
+        "results": results,
+        "own": own,
+        "recorded": known,
+        "selection": [(study, pairs.pairs_table(study, scores, sets, settings)) for study in selection],
+        "headlines": [*found, *studies.not_done(params, results)],
+        "own_headlines": [studies.headline(params, study) for study in selection if study.results.scored],
+        "table1": paper_tables.table1(folder / "layers/layers.json"),
+        "table2": paper_tables.table2(results),
+        "table3": paper_tables.table3(results),
+        "toolkits": paper_tables.toolkits(results),
+        "claims": claims.claims_table(compared) if compared else None,
+        "smoothing": smoothing(compared) if compared else None,
+        "example": next(
+            filter(None, (attention.example(run, scores / run / "translations") for run in own.runs.index)), None
+        ),
+        "changes": changes_plot.figure(compared) if compared else None,
+        "positions": positional_encoding(),
+        "curves": [*map(curves.dev_losses, several), *curves.losses(own)],
+        "samples": samples(own, scores),
+        "attention": {run: attention.of_run(run, folder) for run, folder in translations.items()},
+    }
 
-    @cached_property
-    def own(self) -> Results:
-        """The results of the runs of params.yaml."""
-        return self.results.of(self.results.selected)
 
-    @cached_property
-    def studies(self) -> list[Study]:
-        return studies.studies(self.params, self.results)
+def own_studies(params: Mapping[str, Any], own: Results) -> list[Study]:
+    """The runs of params.yaml as studies, one for each text."""
+    texts = own.runs["corpus"].map(lambda corpus: text_corpus(params, corpus))
+    groups = own.runs.groupby(texts, sort=False).groups.items()
+    return [Study(text, own.of(names), list(names), {}, {}) for text, names in groups]
 
-    @cached_property
-    def compared(self) -> changes.Comparison | None:
-        return changes.comparison(self.studies, self.results, scoring(self.params))
 
-    @cached_property
-    def selection(self) -> list[Study]:
-        """The runs of params.yaml as studies, one for each text."""
-        texts = self.own.runs["corpus"].map(lambda corpus: text_corpus(self.params, corpus))
-        groups = self.own.runs.groupby(texts, sort=False).groups.items()
-        return [Study(text, self.results.of(names), list(names), {}, {}) for text, names in groups]
+def of_kind(params: Mapping[str, Any], results: Results, kind: str, selected: bool) -> dict[str, Any]:
+    """The decodings, values or searches of params.yaml, or the others."""
+    names = {*params[kind], *params["reverse_values"]}  # these are among the values
+    return {name: each for name, each in getattr(results, kind).items() if (name in names) == selected}
 
-    @cached_property
-    def headlines(self) -> list[Headline]:
-        """Those of the studies with results, then those of the studies that are not done."""
-        found = [studies.headline(self.params, study) for study in self.studies]
-        if compared := self.compared:
-            found = [claims.headline(compared, each) if each.study == compared.study.name else each for each in found]
-        return found + studies.not_done(self.params, self.results)
 
-    def own_headlines(self) -> list[Headline]:
-        return [studies.headline(self.params, study) for study in self.selection if study.results.scored]
+def samples(own: Results, scores: Path) -> dict[tuple[str, str, str], list[Line]]:
+    """The first sentences of each test set by corpus, source and reference, with the translations by our runs."""
+    found: dict[tuple[str, str, str], list[Line]] = {}
+    for run in own.scored:
+        corpus, (source, target) = own.runs.loc[run, ["corpus", "languages"]]
+        for each in content(scores / run / "translations/samples.json") or []:
+            lines = [("source", source, each["source"]), ("reference", target, each["reference"])]
+            lines = found.setdefault((corpus, each["source"], each["reference"]), lines)
+            lines.append((run, target, each["translation"]))
+    return found
 
-    @cached_property
-    def paper(self) -> list[Table]:
-        layers = paper_tables.table1(self.folder / "layers/layers.json")
-        return [layers, paper_tables.table2(self.results), paper_tables.table3(self.results)]
 
-    def pictures(self) -> list[Figure]:
-        """The pictures of README.md."""
-        examples = (attention.example(run, self.files / run / "translations") for run in self.results.selected)
-        return [*filter(None, [next(filter(None, examples), None), self.changes]), self.positions]
-
-    @cached_property
-    def changes(self) -> Figure | None:
-        return changes_plot.figure(self.compared) if self.compared else None
-
-    @cached_property
-    def positions(self) -> Figure:
-        return positional_encoding()
-
-    def against_first(self, study: Study) -> Table | None:
-        return pairs.pairs_table(study, self.files, self.sets, scoring(self.params))
-
-    def of_kind(self, kind: str, selected: bool) -> dict[str, Any]:
-        """The decodings, values or searches of params.yaml, or the others."""
-        names = {*self.params[kind], *self.params["reverse_values"]}  # these are among the values
-        return {name: each for name, each in getattr(self.results, kind).items() if (name in names) == selected}
-
-    def decodings(self, selected: bool) -> Iterator[Table]:
-        return decodings.decodings_tables(self.params, self.of_kind("decodings", selected))
-
-    def curves(self) -> list[Figure]:
-        known = self.own.curves.keys()
-        together = [curves.dev_losses(study) for study in self.selection if len(known & set(study.runs)) > 1]
-        return [*together, *curves.losses(self.own)]
-
-    def samples(self) -> dict[tuple[str, str, str], list[Line]]:
-        """The first sentences of each test set by corpus, source and reference, with the translations by our runs."""
-        found: dict[tuple[str, str, str], list[Line]] = {}
-        for run in self.own.scored:
-            corpus, (source, target) = self.own.runs.loc[run, ["corpus", "languages"]]
-            for each in content(self.files / run / "translations/samples.json") or []:
-                lines = [("source", source, each["source"]), ("reference", target, each["reference"])]
-                lines = found.setdefault((corpus, each["source"], each["reference"]), lines)
-                lines.append((run, target, each["translation"]))
-        return found
-
-    def attention(self) -> Iterator[tuple[str, str, Sequence[Figure]]]:
-        """The run, the sentence and the maps of each sentence with attention weights."""
-        for run in self.own.runs.index:
-            for text, figures in attention.of_run(run, self.files / run / "translations").items():
-                yield run, text, figures
-
-    def smoothing(self) -> tuple[Table, list[Figure]] | None:
-        """What label smoothing does, and how far the token probabilities with and without it can be believed."""
-        if not (compared := self.compared) or not (table := claims.of_smoothing(compared)):
-            return None
-        sides = claims.smoothing(compared) or ()
-        return table, reliability.tokens(compared.study.results.of([run for side in sides for run in side]), "smoothing")
+def smoothing(compared: changes.Comparison) -> tuple[Table, list[Figure]] | None:
+    """What label smoothing does, and how far the token probabilities with and without it can be believed."""
+    if not (sides := claims.smoothing(compared)):
+        return None
+    runs = [run for side in sides for run in side]
+    return claims.of_smoothing(compared, sides), reliability.tokens(compared.study.results.of(runs), "smoothing")
 
 
 def origins(results: Results) -> Iterator[tuple[str, str, dict[str, Any], Table | None]]:
