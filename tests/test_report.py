@@ -28,7 +28,6 @@ from pipeline.reporting.figures import attention
 from pipeline.reporting.figures.style import style
 from pipeline.reporting.published import BASE, LOWER_CASED
 from pipeline.reporting.results import Results, load_results
-from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.tables import interval, latex, markdown, table
 from pipeline.scoring.bleu import PUBLISHED, measures
 from pipeline.scoring.intervals import resampled
@@ -306,19 +305,19 @@ def test_seeds_are_grouped_by_settings_data_and_precision(project):
     runs |= {"c-3": {**entry, "precision": "float32", "seed": 3}}
     for bleu, (run, settings) in enumerate(runs.items(), 40):
         project.write({run: settings}, bleu)
-    assert alike(project.load().runs) == [["a", "a-2"], ["b", "b-2"], ["c-3"], ["deep"]], "a group has each seed once"
-    assert alike(project.load().runs, ["a", "a-2", "c-3"]) == [["a", "a-2", "c-3"]], "no seed in two precisions"
-    mean = over_seeds(project.load(), ["a", "a-2"], "bleu-13a", *TEST)
+    assert project.load().alike() == [["a", "a-2"], ["b", "b-2"], ["c-3"], ["deep"]], "a group has each seed once"
+    assert project.load().alike(["a", "a-2", "c-3"]) == [["a", "a-2", "c-3"]], "no seed in two precisions"
+    mean = project.load().over_seeds(["a", "a-2"], "bleu-13a", *TEST)
     assert mean.text == "mean of 2 seeds (40.00 to 41.00)" and mean.score == 40.5
-    assert over_seeds(project.load(), ["a"], "bleu-13a", *TEST) is None
+    assert project.load().over_seeds(["a"], "bleu-13a", *TEST) is None
     path = project.results / "c-3.json"
     content = read_json(path)
     write_json(path, content | {"score": content["score"] | {"test": {}}})
-    assert over_seeds(project.load(), ["a", "a-2", "c-3"], "bleu-13a", *TEST) is None, "c-3 has no score on test"
+    assert project.load().over_seeds(["a", "a-2", "c-3"], "bleu-13a", *TEST) is None, "c-3 has no score on test"
     path = project.results / "a-2.json"
     content = read_json(path)
     write_json(path, content | {"training": content["training"] | {"data_sum": "d1" * 32}})
-    assert alike(project.load().runs, ["a", "a-2", "c-3"]) == [["a", "c-3"], ["a-2"]], "a-2 has other data"
+    assert project.load().alike(["a", "a-2", "c-3"]) == [["a", "c-3"], ["a-2"]], "a-2 has other data"
 
 
 def test_a_study_shows_its_runs_best_first_with_the_settings_it_varies(project):

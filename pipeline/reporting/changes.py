@@ -7,15 +7,11 @@ the study's first run, or of the run that the study names for it. Both may be ru
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import mean
 from typing import Any
-
-import numpy as np
 
 from pipeline.reporting.paper_tables import EN_DE, LAST, on, stated
 from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
 from pipeline.reporting.results import Results
-from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.studies import Study
 from pipeline.scoring.bleu import PUBLISHED, measures
 from pipeline.scoring.intervals import MEASURES, SEEDS, Score, Seeds, resampled
@@ -39,7 +35,7 @@ class Change:
     new: Mapping[str, Any]
     old: Mapping[str, Any]
     bleu: Score
-    perplexity: float | None
+    perplexity: float
     failed: bool
 
     @property
@@ -79,7 +75,7 @@ class Comparison:
     def sample(self) -> str:
         """A text that names the number of seeds and the base."""
         base = self.study.seeds(self.study.runs[0])
-        mean = over_seeds(self.study.results, base, self.measure, *LAST)
+        mean = self.study.results.over_seeds(base, self.measure, *LAST)
         return f"one seed per change unless stated; base: {mean.text if mean else base[0]}"
 
     def sides(self) -> list[Sequence[str]]:
@@ -119,7 +115,7 @@ def comparison(studies: Sequence[Study], results: Results, settings: ScoringConf
 def with_others(study: Study, results: Results) -> Study:
     """The study, also with the runs of other studies that it names in `rows` and `against`, and with their seeds."""
     named = {*study.rows, *study.against.values()} - set(study.runs)
-    more = [run for same in alike(results.runs, results.scored) if named & set(same) for run in same]
+    more = [run for same in results.alike(results.scored) if named & set(same) for run in same]
     return replace(study, results=results.of([*study.runs, *(run for run in more if run not in study.runs)]))
 
 
@@ -132,14 +128,15 @@ def measure_of(results: Results) -> str:
 def changes_of(study: Study, measure: str) -> list[Change]:
     """The changes of a study whose runs on both sides have the BLEU of Table 3, without intervals."""
     results, found = study.results, []
-    known, losses = results.at(measure, *LAST)["score"], results.runs["dev PPL, last"]
+    known = results.at(measure, *LAST)["score"].astype(float)
+    losses = results.runs["dev PPL, last"].astype(float)
     settings = {name: stated(run) for name, run in results.runs.iterrows()}
-    for runs in alike(results.runs):
-        against = study.against.get(runs[0], study.runs[0])
-        bases = study.seeds(against) if against in study.runs else []
+    groups = results.alike()
+    seeds = {run: same for same in groups for run in same}
+    for runs in groups:
+        bases = seeds.get(study.against.get(runs[0], study.runs[0]), [])
         if not bases or runs == bases or not {*runs, *bases} <= set(known.index):
             continue
-        both = losses[[*runs, *bases]].notna().all()
         found.append(
             Change(
                 runs=runs,
@@ -147,9 +144,9 @@ def changes_of(study: Study, measure: str) -> list[Change]:
                 row=ROWS.get(study.rows.get(runs[0], "")),
                 new=settings[runs[0]],
                 old=settings[bases[0]],
-                bleu=Score(mean(known[runs]) - mean(known[bases])),
-                perplexity=100 * (mean(losses[runs]) / mean(losses[bases]) - 1) if both else None,
-                failed=min(known[runs]) < mean(known[bases]) - FAILED,
+                bleu=Score(known[runs].mean() - known[bases].mean()),
+                perplexity=100 * (losses[runs].mean(skipna=False) / losses[bases].mean(skipna=False) - 1),
+                failed=known[runs].min() < known[bases].mean() - FAILED,
             )
         )
     return found
@@ -164,15 +161,15 @@ def one_a_row(changes: Sequence[Change]) -> list[Change]:
 
 def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
     """The comparison with intervals and p-values, from the statistics of all runs on the dev set of the first."""
+    measure, statistics = compared.measure, compared.study.results.statistics
     sides = dict.fromkeys(run for change in compared.changes for run in (*change.bases, *change.runs))
-    statistics, metric = compared.study.results.statistics, measures("")[compared.measure]
-    known = {run: of[compared.measure] for run in sides if compared.measure in (of := statistics.get(run, {}))}
-    lengths = [counts[:, 1] for counts in known.values()][:1]  # of the references, which are equal on the same set
-    same = {run: counts for run, counts in known.items() if np.array_equal([counts[:, 1]], lengths)}
-    seeds = Seeds({run: resampled(metric, counts, settings) for run, counts in same.items()}, compared.sides())
+    known = {run: statistics[run][measure] for run in sides if measure in statistics[run]}
+    lengths = [counts[:, 1].tolist() for counts in known.values()]  # of the references, which are equal on the same set
+    same = [run for run, of_run in zip(known, lengths) if of_run == lengths[0]]
+    seeds = Seeds({run: resampled(measures("")[measure], known[run], settings) for run in same}, compared.sides())
     changes = []
     for change in compared.changes:
-        found = seeds.difference(change.runs, change.bases) if same.keys() >= {*change.runs, *change.bases} else None
+        found = seeds.difference(change.runs, change.bases) if {*change.runs, *change.bases} <= set(same) else None
         changes.append(replace(change, bleu=found) if found and found.p is not None else change)
     return replace(compared, changes=changes, seeds=seeds)
 

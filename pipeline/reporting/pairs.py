@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.reporting.seeds import alike
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.bleu import HEADLINE, measure
@@ -31,7 +30,7 @@ def pairs_table(study: Study, scores: Path, sets: Path, settings: ScoringConfig)
     if not settings.bootstrap or not (test := tests.get(study.runs[0])):
         return None
     here = [run for run in tests if tests[run].lines("raw") == test.lines("raw")]
-    base, *others = sorted(alike(study.results.runs, here), key=lambda group: study.runs[0] not in group)
+    base, *others = sorted(study.results.alike(here), key=lambda group: study.runs[0] not in group)
     if not others:
         return None
     metric, drawn = measure(test.languages[1], HEADLINE), {}

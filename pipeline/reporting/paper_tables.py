@@ -19,16 +19,16 @@ from pipeline.reporting.published import (
     TOOLKITS,
     TRAININGS,
     Table2Row,
+    Table3Row,
     Toolkit,
     utilisation,
 )
 from pipeline.reporting.results import Results
 from pipeline.reporting.run_tables import TEST
-from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
 from pipeline.scoring.intervals import Score
-from transformer.files import read_json
+from pipeline.settings.score_files import content
 
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
 LAST = ("dev", "last")  # Table 3's set and weights
@@ -51,17 +51,20 @@ OF_TABLE1 = [
 
 def table1(layers: Path) -> Table:
     """The paper's formulae, and beside them what benchmarks/layers.py counted and measured, if there is its file."""
-    found = read_json(layers) if layers.exists() else {"layers": {}}
+    found = content(layers) or {"layers": {}}
     rows, notes = [], list(OF_TABLE1)
     for row in TABLE1:
         cost = found["layers"].get(row.layer, {})
+        laws = {
+            key: "n^{n:.2f} d^{d:.2f}".format(**cost[key]) for key in ("time", "expected_memory", "memory") if key in cost
+        }
         rows.append(
             {
                 "layer": row.layer,
                 "complexity per layer": row.complexity,
-                "time grows as": law(cost.get("time")),
-                "memory expected": law(cost.get("expected_memory")),
-                "memory grows as": law(cost.get("memory")),
+                "time grows as": laws.get("time"),
+                "memory expected": laws.get("expected_memory"),
+                "memory grows as": laws.get("memory"),
                 "sequential operations": row.sequential,
                 "sequential operations, counted": cost.get("sequential_operations"),
                 "path length": row.path,
@@ -77,10 +80,6 @@ def table1(layers: Path) -> Table:
     return table("table1", "Table 1: what a layer costs", rows, notes, grouped=True)
 
 
-def law(fit: Mapping[str, float] | None) -> str | None:
-    return f"n^{fit['n']:.2f} d^{fit['d']:.2f}" if fit else None
-
-
 def on(corpus: str, name: str) -> bool:
     """Whether `corpus` is the paper's corpus `name`. Its copy on the Hugging Face hub has the same pairs."""
     return corpus.removesuffix("-hub") == name
@@ -91,28 +90,20 @@ def stated(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: run[key] for key in BASE}
 
 
-def of_table2(runs: pd.DataFrame, corpus: str, row: Table2Row) -> list[str]:
-    """The runs that reproduce a row on a corpus. The big model has a dropout of 0.1 on EN-FR (6.1).
-
-    A run has the averaging and the decoding of its model in params.yaml, so a run of another model is in no row.
-    """
-    if row.model is None:
-        return []
-    (settings,) = [other.settings for other in TABLE3 if other.key == row.model]
-    if corpus == EN_FR:
-        settings = {**settings, "dropout": 0.1}
-    return [
-        name
-        for name, run in runs.iterrows()
-        if on(run["corpus"], corpus) and run["model"] == row.model and stated(run) == settings
-    ]
+def reproducing(runs: pd.DataFrame, corpus: str, row: Table3Row) -> list[str]:
+    """The runs with the settings of a row on EN_DE or EN_FR, where the big model has a dropout of 0.1 (6.1)."""
+    settings = {**row.settings, **({"dropout": 0.1} if corpus == EN_FR and row.key == "big" else {})}
+    return [str(name) for name, run in runs.iterrows() if on(run["corpus"], corpus) and stated(run) == settings]
 
 
 def table2(results: Results) -> Table:
     rows = []
+    settings = {row.key: row for row in TABLE3}
     for row in TABLE2:
-        pairs = list(zip_longest(*(of_table2(results.runs, corpus, row) for corpus in (EN_DE, EN_FR))))
-        rows += [table2_row(results, row, *pair) for pair in pairs or [(None, None)]]
+        # A run has the averaging and the decoding of its model in params.yaml, so a run of another model is in no row.
+        runs = results.runs[results.runs["model"] == row.model]
+        ours = [reproducing(runs, corpus, settings[row.model]) if row.model else [] for corpus in (EN_DE, EN_FR)]
+        rows += [table2_row(results, row, *pair) for pair in list(zip_longest(*ours)) or [(None, None)]]
     counted = " and ".join(
         f"{training.counted:.1e} FLOPs ({name}: {utilisation(training):.0%} of its estimate)"
         for name, training in TRAININGS.items()
@@ -148,12 +139,11 @@ def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str |
 
 def table3(results: Results) -> Table:
     """The paper's rows, each with our runs of the same settings."""
-    runs = {str(name): stated(run) for name, run in results.runs.iterrows() if on(run["corpus"], EN_DE)}
     rows = []
     for row in TABLE3:
         hidden, of = {} if row.group == "base" else BASE, row.settings
         settings = {label: "" if of[key] == hidden.get(key) else str(of[key]) for label, key in SETTINGS.items()}
-        ours: list[str | None] = [name for name, own in runs.items() if own == row.settings]
+        ours: list[str | None] = [*reproducing(results.runs, EN_DE, row)]
         for run in ours or [None]:
             found = results.runs.loc[run] if run else {}
             rows.append(
@@ -200,7 +190,7 @@ def toolkits(results: Results) -> Table:
         published, lower = list(group), metric == TOKENISED
         last = published[-1]
         ours = [run for run in as_published(results, model, last.corpus) if results.score(run, metric, *TEST)]
-        means = [mean for same in alike(results.runs, ours) if (mean := over_seeds(results, same, metric, *TEST))]
+        means = [mean for same in results.alike(ours) if (mean := results.over_seeds(same, metric, *TEST))]
         found: list[tuple[str, Score | None, str, Toolkit]]
         found = [(each.name, Score(each.bleu), each.source, each) for each in published]
         found += [(f"ours, {run}", results.score(run, metric, *TEST), "one seed", last) for run in ours]

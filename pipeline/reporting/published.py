@@ -4,7 +4,6 @@ None is a blank cell. The paper's BLEU is `bleu-published` of pipeline/scoring/b
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pipeline.costs.training_cost import estimate
@@ -74,15 +73,13 @@ class Training(NamedTuple):
     counted: float
 
 
-TRAININGS = MappingProxyType(
-    {
-        "base": Training(12 * 3600, 100_000, 8, "P100", counted=9.52e17),
-        "big": Training(3.5 * 24 * 3600, 300_000, 8, "P100", counted=9.68e18),
-    }
-)
+TRAININGS = {
+    "base": Training(12 * 3600, 100_000, 8, "P100", counted=9.52e17),
+    "big": Training(3.5 * 24 * 3600, 300_000, 8, "P100", counted=9.68e18),
+}
 
 # Sustained single-precision TFLOPS (footnote 5).
-SUSTAINED_TFLOPS = MappingProxyType({"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5})
+SUSTAINED_TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
 
 
 def utilisation(training: Training) -> float:
@@ -91,36 +88,34 @@ def utilisation(training: Training) -> float:
 
 
 # The base model (3, 5). Each row of Table 3 has these settings except for its differences.
-BASE = MappingProxyType(
-    {
-        "N": 6,
-        "d_model": 512,
-        "d_ff": 2048,
-        "h": 8,
-        "d_k": 64,
-        "d_v": 64,
-        "dropout": 0.1,
-        "attention_dropout": 0.0,
-        "relu_dropout": 0.0,
-        "norm": "post",
-        "positions": "sinusoidal",
-        "attention": "scaled_dot_product",
-        "neighbourhood": 0,
-        "steps": 100_000,
-        "batch_tokens": 25_000,
-        "batching": "by_length",
-        "label_smoothing": 0.1,
-        "r_drop": 0.0,
-        "weight_decay": 0.0,
-        "bpe_dropout": 0.0,
-        "schedule": "warmup",
-        "warmup": 4000,
-        "lr_scale": 1.0,
-        "beta1": 0.9,
-        "beta2": 0.98,
-        "epsilon": 1e-9,
-    }
-)
+BASE: Mapping[str, Any] = {
+    "N": 6,
+    "d_model": 512,
+    "d_ff": 2048,
+    "h": 8,
+    "d_k": 64,
+    "d_v": 64,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "relu_dropout": 0.0,
+    "norm": "post",
+    "positions": "sinusoidal",
+    "attention": "scaled_dot_product",
+    "neighbourhood": 0,
+    "steps": 100_000,
+    "batch_tokens": 25_000,
+    "batching": "by_length",
+    "label_smoothing": 0.1,
+    "r_drop": 0.0,
+    "weight_decay": 0.0,
+    "bpe_dropout": 0.0,
+    "schedule": "warmup",
+    "warmup": 4000,
+    "lr_scale": 1.0,
+    "beta1": 0.9,
+    "beta2": 0.98,
+    "epsilon": 1e-9,
+}
 
 
 class Table3Row(NamedTuple):

@@ -6,11 +6,12 @@ or is of other settings than params.yaml now gives it, has a row with its settin
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,13 @@ FACTS = {
 # Columns of `runs` with times and hardware, which only the pages show.
 TIMES = {"seconds": "seconds", "tokens/s": "tokens_per_second", "hardware": "hardware", "GPUs": "gpus"}
 TIMES |= {"trained in": "precision", "commit": "commit"}
+
+
+class Mean(NamedTuple):
+    """The mean score of runs of `Results.alike`, and a text with the range of their scores, which is no 95% interval."""
+
+    score: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,28 @@ class Results:
             here = self.at(*place)
             found |= {label: here["score"], f"{label} low": here["low"], f"{label} high": here["high"]}
         return pd.DataFrame(found, dtype=object).reindex(self.runs.index)
+
+    def alike(self, names: Iterable[str] | None = None) -> list[list[str]]:
+        """Group runs, all or those of `names`, that differ only in the seed, or in the seed and the precision.
+
+        Precisions are told apart if a seed was trained in two. Of runs with equal seeds and precisions, keep the first.
+        """
+        runs = self.runs if names is None else self.runs.loc[list(names)]
+        compared = [key for key in SAME if key not in ("seed", "precision")] + ["bpe_dropout", "data"]
+        settings = [repr(row) for row in runs[compared].values.tolist()]
+        runs = runs.assign(settings=settings).drop_duplicates(["settings", "seed", "precision"])
+        twice = runs.groupby("settings")["seed"].transform(lambda seeds: seeds.duplicated().any()).astype(bool)
+        groups = runs.groupby(["settings", runs["precision"].where(twice, "any")], sort=False)
+        return [list(group.index) for _, group in groups]
+
+    def over_seeds(self, runs: Sequence[str], *place: str) -> Mean | None:
+        """The mean of a score (arguments of `at`); None if a run does not have it, or if there is only one run."""
+        scores = self.at(*place)["score"].reindex(runs).dropna()
+        if len(scores) < max(2, len(runs)):
+            return None
+        precisions = sorted(set(self.runs.loc[list(runs), "trained in"]) - {None})
+        mixed = f", in {' and '.join(precisions)}" if len(precisions) > 1 else ""
+        return Mean(fmean(scores), f"mean of {len(scores)} seeds ({min(scores):.2f} to {max(scores):.2f}){mixed}")
 
 
 SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature")

@@ -7,7 +7,6 @@ import pandas as pd
 
 from pipeline.reporting.published import LOWER, LOWER_CASED, SUSTAINED_TFLOPS, TABLE2, TOKENISED, TRAININGS, utilisation
 from pipeline.reporting.results import Results
-from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.tables import Table, table
 from pipeline.scoring.bleu import PUBLISHED
 from pipeline.workflow.times import duration
@@ -84,10 +83,10 @@ def all_scores(results: Results) -> Table:
 def means(results: Results) -> Table:
     """Means over runs of `alike`."""
     rows, measures = [], {**MEASURES, TOKENISED: "lower-cased text, on spaces"}
-    for same in alike(results.runs, results.scored):
+    for same in results.alike(results.scored):
         if len(same) > 1:
             head = results.runs.loc[same[0], ["corpus", "model"]].to_dict() | {"runs": ", ".join(same), "seeds": len(same)}
-            found = {label: over_seeds(results, same, name, *TEST) for name, label in measures.items()}
+            found = {label: results.over_seeds(same, name, *TEST) for name, label in measures.items()}
             rows.append(head | {label: mean and mean.score for label, mean in found.items()})
     note = "Means on the test set over runs that differ only in the seed, or in the seed and the precision."
     return table("seeds", "Means over seeds", pd.DataFrame(rows, dtype=object).dropna(axis=1, how="all"), [note])

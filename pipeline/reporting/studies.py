@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import fmean
 from typing import Any
 
 from pipeline.reporting.paper_tables import LAST, as_published
 from pipeline.reporting.published import BASE, LOWER_CASED, SETTINGS, TOKENISED, TOOLKITS
-from pipeline.reporting.results import Results
+from pipeline.reporting.results import Mean, Results
 from pipeline.reporting.run_tables import TEST, named
-from pipeline.reporting.seeds import Mean, alike, over_seeds, shared
 from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
@@ -43,7 +43,7 @@ class Study:
 
     def seeds(self, run: str) -> list[str]:
         """The run, and the runs that differ from it in the seed only."""
-        return next((same for same in alike(self.results.runs) if run in same), [run])
+        return next((same for same in self.results.alike() if run in same), [run])
 
     def varied(self) -> list[str]:
         """The settings in which the runs differ."""
@@ -134,7 +134,7 @@ class Headline:
 def headline(params: Mapping[str, Any], study: Study) -> Headline:
     """The headline of a study: dev perplexities for a claim about them, else BLEU of its best run, with several seeds."""
     results, scored = study.results, [run for run in study.best_first() if run in study.results.scored]
-    alone = "One seed per run. " if all(len(same) == 1 for same in alike(results.runs, scored)) else ""
+    alone = "One seed per run. " if all(len(same) == 1 for same in results.alike(scored)) else ""
     if study.about_perplexity:
         known = results.runs["dev PPL, last"].dropna().astype(float).sort_values()
         figure = f"{known.iloc[0]:,.1f} to {known.iloc[-1]:,.1f}"
@@ -161,11 +161,11 @@ def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
         metric, says = other.metric, f"BLEU, {other.measure}, on {other.test_set}"
         note = f" Published: {other.bleu} ({other.name}, {other.source.split(',')[0]})."
     scores = results.at(metric, *TEST)
-    groups = alike(results.runs, [run for run in scored if run in scores.index])
+    groups = results.alike([run for run in scored if run in scores.index])
     if not groups:
         return "–", says, note
     seeds = max(groups, key=lambda runs: fmean(scores["score"][runs]))
-    found = over_seeds(results, seeds, metric, *TEST)
+    found = results.over_seeds(seeds, metric, *TEST)
     if not found:
         score, low, high = scores.loc[seeds[0], ["score", "low", "high"]]
         bounds = f", 95% interval {interval(low, high, 1)}" if low is not None else ""
@@ -195,3 +195,9 @@ def headline_table(found: Sequence[Headline]) -> Table:
         for each in found
     ]
     return table("studies", "Studies", rows)
+
+
+def shared(names: Sequence[str]) -> str:
+    """The first words that all names share, or the first name if they share none. Words are separated by hyphens."""
+    words = zip(*(name.split("-") for name in names))
+    return "-".join(column[0] for column in takewhile(lambda column: len(set(column)) == 1, words)) or names[0]

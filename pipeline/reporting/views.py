@@ -52,14 +52,12 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, sets: Path,
         "toolkits": paper_tables.toolkits(results),
         "claims": claims.claims_table(compared) if compared else None,
         "smoothing": smoothing(compared) if compared else None,
-        "example": next(
-            filter(None, (attention.example(run, scores / run / "translations") for run in own.runs.index)), None
-        ),
+        "example": next(filter(None, (attention.example(*each) for each in translations.items())), None),
         "changes": changes_plot.figure(compared) if compared else None,
         "positions": positional_encoding(),
         "curves": [*map(curves.dev_losses, several), *curves.losses(own)],
         "samples": samples(own, scores),
-        "attention": {run: attention.of_run(run, folder) for run, folder in translations.items()},
+        "attention": {run: attention.of_run(run, path) for run, path in translations.items()},
     }
 
 

@@ -11,8 +11,7 @@ from matplotlib.ticker import LogLocator
 
 from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn
 from pipeline.reporting.results import Results
-from pipeline.reporting.seeds import alike, shared
-from pipeline.reporting.studies import Study
+from pipeline.reporting.studies import Study, shared
 
 DASHES = ("-", "--", ":", "-.")
 LOGARITHMIC = 3.0  # the axis is logarithmic if the ratio of the largest to the smallest loss is above this
@@ -53,13 +52,13 @@ def loss(results: Results, seeds: Sequence[str]) -> Figure:
 
 def losses(results: Results) -> list[Figure]:
     """The losses of all runs with curves."""
-    return [loss(results, seeds) for seeds in alike(results.runs) if results.curves.keys() & set(seeds)]
+    return [loss(results, seeds) for seeds in results.alike() if results.curves.keys() & set(seeds)]
 
 
 def dev_losses(study: Study) -> Figure:
     """The dev losses of a study's runs. Runs of `alike` share a label and a look."""
     runs = [run for run in study.runs if run in study.results.curves]
-    groups = alike(study.results.runs, runs)
+    groups = study.results.alike(runs)
     canvas, plot = axes(7.0, 3.3 + 0.1 * len(groups))
     names = [shared(seeds) for seeds in groups]
     for number, (seeds, name) in enumerate(zip(groups, names)):

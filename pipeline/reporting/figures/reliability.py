@@ -8,7 +8,6 @@ from matplotlib.figure import Figure as Canvas
 
 from pipeline.reporting.figures.style import COLOURS, INK, Figure, axes, drawn
 from pipeline.reporting.results import Results
-from pipeline.reporting.seeds import alike
 
 
 def square(xlabel: str, ylabel: str) -> tuple[Canvas, Axes]:
@@ -34,7 +33,7 @@ def tokens(results: Results, of: str = "") -> list[Figure]:
         return []
     canvas, plot = square("probability of the most probable token", "share in which it is right")
     shown = []
-    for number, (name, *_) in enumerate(alike(results.runs, known)):
+    for number, (name, *_) in enumerate(results.alike(known)):
         run = results.runs.loc[name]
         bins = [(each["probability"], each["accuracy"], each["tokens"]) for each in run["reliability"]]
         curve(plot, bins, COLOURS[number % len(COLOURS)], name)
