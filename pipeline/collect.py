@@ -34,9 +34,8 @@ def main(arguments: argparse.Namespace) -> None:
     collect_decodings(params, arguments.scores, arguments.sets, arguments.out)
     for block, folder in COPIED.items():
         for name in params[block]:
-            path = arguments.scores / folder / f"{name}.json"
-            if path.exists():
-                write_json(arguments.out / folder / path.name, {"name": name, **read_json(path)})
+            content = read_json(arguments.scores / folder / f"{name}.json")
+            write_json(arguments.out / folder / f"{name}.json", {"name": name, **content})
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, measure, measures
 from pipeline.scoring.intervals import resampled, within
 from pipeline.scoring.of_sets import aligned
-from pipeline.settings import score_files
-from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
+from transformer.files import read_json
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
 PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends", "no_repeat_ngram")
@@ -43,26 +42,22 @@ class Made(NamedTuple):
 
 
 def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
-    """The facts of the decodings of params.yaml whose files and sets exist, by name."""
-    made = {name: each for name in params["decodings"] if (each := of_folder(scores / "decodings" / name, sets))}
-    files = [scores / "reverse_scores" / f"{name}.json" for name in params["reverse_scores"]]
-    known = [found for path in files for found in ((content(path) or {}).get("decodings") or {}).items()]
-    reverse, found = {decoding: fmean(values) for decoding, values in known}, dict[str, Facts]()
+    """The facts of the decodings of params.yaml, by name."""
+    made = {name: of_folder(scores / "decodings" / name, sets) for name in params["decodings"]}
+    files = [read_json(scores / "reverse_scores" / f"{name}.json") for name in params["reverse_scores"]]
+    reverse = {name: fmean(values) for file in files for name, values in file["decodings"].items()}
+    found = dict[str, Facts]()
     for group in dict.fromkeys(each.group for each in made.values()):
         systems = {name: each for name, each in made.items() if each.group == group}
         found |= of_group(params, systems, EvaluationSet.open(sets / group[1]), reverse)
     return {name: found[name] for name in made}
 
 
-def of_folder(folder: Path, sets: Path) -> Made | None:
-    """Read the files of a decoding. Returns None if one of them or the set is missing."""
-    decoding, sentences = content(folder / "decoding.json"), content(folder / "sentences.json")
-    translation, chosen = folder / "translation.txt", sets / str(score_files.within(decoding, "set"))
-    if decoding is None or sentences is None or not translation.exists() or not chosen.exists():
-        return None
-    lines, _ = aligned(translation, EvaluationSet.open(chosen).path("raw", "target"))
+def of_folder(folder: Path, sets: Path) -> Made:
+    decoding, sentences = read_json(folder / "decoding.json"), pd.DataFrame(read_json(folder / "sentences.json"))
     group, settings = (decoding["model"], decoding["set"]), decoding["settings"]["decoding"]
-    return Made(group, settings, decoding["calls"], pd.DataFrame(sentences), lines)
+    reference = EvaluationSet.open(sets / decoding["set"]).path("raw", "target")
+    return Made(group, settings, decoding["calls"], sentences, aligned(folder / "translation.txt", reference)[0])
 
 
 def of_group(
