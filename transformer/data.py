@@ -6,6 +6,7 @@ resume exactly. `Prefetch` prepares batches while the training thread waits for 
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -34,7 +35,7 @@ class Batches:
     """
 
     def __init__(self, pairs: Pairs, seed: int, batch_tokens: int, max_length: int, segmentations: int = 1) -> None:
-        self.pairs, self.seed = pairs, seed
+        self.pairs, self.seed, self.batch_tokens = pairs, seed, batch_tokens
         # Lengths include EOS, which is read and predicted like any other piece.
         self.source, self.target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
         self.used = np.flatnonzero((self.source <= max_length) & (self.target <= max_length))
@@ -45,23 +46,19 @@ class Batches:
         self.ranks: list[np.ndarray] = []  # the result of `by_length` for each segmentation
         self.cuts: list[tuple[np.ndarray, np.ndarray]] = []  # the result of `cut` for each segmentation
         if len(self.used):
-            self.measure(self.source[self.used], self.target[self.used], batch_tokens)
             for used in self.segmentations:
                 self.ranks.append(self.by_length(used))
                 in_order = used[np.argsort(self.ranks[-1], kind="stable")]
-                self.cuts.append(self.cut(self.source[in_order], self.target[in_order], batch_tokens))
+                self.cuts.append(self.cut(self.source[in_order], self.target[in_order]))
         self.ends = np.cumsum([len(starts) - 1 for _, starts in self.cuts])  # batches up to the end of each segmentation
 
-    def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
-        """Choose the table shapes from the lengths of all pairs. Only `MixedBatches` has such shapes."""
-
-    def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
+    def cut(self, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Divide sorted pairs with these lengths into batches. Return two arrays.
 
         The first array holds the places of the pairs in the sorted order, batch after batch. The second array holds the
         index at which each batch starts in the first array, followed by the number of pairs.
         """
-        return np.arange(len(source)), split(source, target, tokens)
+        return np.arange(len(source)), split(source, target, self.batch_tokens)
 
     def __len__(self) -> int:
         """Batches in an epoch; the mean, rounded up, where there are several segmentations."""
@@ -135,24 +132,29 @@ class MixedBatches(Batches):
     of a batch fills its tables only if `micro_batch_tokens` is at most that share.
     """
 
-    def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
-        longest = np.maximum(source, target)
-        most = np.quantile(longest, USUAL, method="higher")
-        widths = (max(int(length), min(rounded_up(int(length), WIDTH_STEP), tokens)) for length in (most, longest.max()))
-        self.width, self.widest = widths
-        self.rows = {width: max(1, tokens // width) for width in (self.width, self.widest)}
+    @cached_property
+    def widths(self) -> tuple[int, int]:
+        """The usual width of a table, and the width for the longest pairs."""
+        longest = np.maximum(self.source, self.target)[self.used]
+        lengths = int(np.quantile(longest, USUAL, method="higher")), int(longest.max())
+        usual, widest = (max(length, min(rounded_up(length, WIDTH_STEP), self.batch_tokens)) for length in lengths)
+        return usual, widest
 
-    def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, width: int) -> int:
+        """The rows of a batch of this width."""
+        return max(1, self.batch_tokens // width)
+
+    def cut(self, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # numpy pads seeds with zeros: a lone seed would give the stream of epoch 0.
         random, longest = np.random.default_rng([self.seed, 0, 1]), np.maximum(source, target)
         arrangement, starts = np.empty(0, np.int64), np.zeros(1, np.int64)
-        for width, kind in ((self.width, longest <= self.width), (self.widest, longest > self.width)):
+        for width, kind in zip(self.widths, (longest <= self.widths[0], longest > self.widths[0])):
             places = random.permutation(np.flatnonzero(kind))
             row_P = filled(source[places], target[places], width)
             count = row_P.max(initial=-1) + 1
             row_P = random.permutation(count)[row_P]
             ends = np.cumsum(np.bincount(row_P, minlength=1))
-            batches = -(-count // self.rows[width])
+            batches = -(-count // self.rows(width))
             last_rows = count * np.arange(1, batches + 1) // max(1, batches) - 1  # batches differ by at most one row
             starts = np.append(starts, len(arrangement) + ends[last_rows])
             arrangement = np.append(arrangement, places[np.argsort(row_P, kind="stable")])
@@ -161,9 +163,10 @@ class MixedBatches(Batches):
     def shape(self, numbers: np.ndarray, tokens: int) -> tuple[int, int]:
         """The rows and the width of the tables for the pairs `numbers`: at most `tokens` positions, or one row."""
         longest = max(self.source[numbers].max(initial=0), self.target[numbers].max(initial=0))
-        width = self.width if longest <= self.width else self.widest
-        parts = -(-self.rows[width] // max(1, tokens // width))
-        return -(-self.rows[width] // parts), width
+        usual, widest = self.widths
+        width = usual if longest <= usual else widest
+        parts = -(-self.rows(width) // max(1, tokens // width))
+        return -(-self.rows(width) // parts), width
 
     def micro_batches(self, numbers: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
         """The batch in parts. Each part has as many rows as a table; the last part may have fewer."""

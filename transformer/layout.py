@@ -60,16 +60,12 @@ def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
 
     The last rows may be empty: fewer shapes need fewer CUDA graphs (graphs.py).
     """
-
-    def width(longest: int) -> int:
-        return max(WIDTH, rounded_up(longest, STEP))
-
-    return batch_of(pairs, numbers, width, lambda rows, own: (coarse(rows, 16), rounded_up(own, STEP)))
+    return batch_of(pairs, numbers, WIDTH, lambda rows, width: (coarse(rows, 16), rounded_up(width, STEP)))
 
 
 def joined(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """The pairs `numbers` in their order, all in one row. Fewer widths need fewer CUDA graphs (graphs.py)."""
-    return batch_of(pairs, numbers, lambda longest: sys.maxsize, lambda rows, width: (rows, coarse(width, SIZES)))
+    return batch_of(pairs, numbers, sys.maxsize, lambda rows, width: (rows, coarse(width, SIZES)))
 
 
 def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
@@ -77,11 +73,11 @@ def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
 
     The last rows may be empty. A table is larger only where the pairs do not fit.
     """
-    return batch_of(pairs, numbers, lambda longest: width, lambda *least: (max(rows, least[0]), max(width, least[1])))
+    return batch_of(pairs, numbers, width, lambda *least: (max(rows, least[0]), max(width, least[1])))
 
 
-def batch_of(pairs: Pairs, numbers: np.ndarray, width: Callable[[int], int] | None, size: Size) -> Batch:
-    """The pairs `numbers` in their order, as many in each row as fit into `width(positions of the longest sentence)`.
+def batch_of(pairs: Pairs, numbers: np.ndarray, width: int | None, size: Size) -> Batch:
+    """The pairs `numbers` in their order, as many in each row as fit into `width` positions, or into those of the longest.
 
     Without `width`, each row is one pair, and the batch has no positions and sentence numbers.
     """
@@ -90,7 +86,8 @@ def batch_of(pairs: Pairs, numbers: np.ndarray, width: Callable[[int], int] | No
     source_end_P, target_end_P = np.cumsum(source_P), np.cumsum(target_P)
     row_P = np.arange(len(numbers))
     if width:
-        starts = split(source_P + 1, target_P + 1, width(1 + max(source_P.max(), target_P.max())))
+        longest = rounded_up(1 + max(source_P.max(), target_P.max()), STEP)
+        starts = split(source_P + 1, target_P + 1, max(width, longest))
         row_P = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     source, target = (Places.of(row_P, length_P + 1, size) for length_P in (source_P, target_P))
     return Batch(

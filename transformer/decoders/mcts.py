@@ -120,12 +120,11 @@ def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Value
     yield from map(Decoded, token_BK.tolist(), log_prob_BK.tolist(), prior_BK.cpu().numpy(), value_B)
 
 
-Wanted = Generator[Request, Decoded, float]
-"""A generator that computes a value. It yields each node to decode, receives its `Decoded`, and returns the value."""
-
-
 class Search:
-    """The tree of one sentence. `limit` is the maximum number of tokens of its translation, EOS included."""
+    """The tree of one sentence. `limit` is the maximum number of tokens of its translation, EOS included.
+
+    The generators yield each node to decode, and receive its `Decoded`.
+    """
 
     def __init__(
         self,
@@ -174,7 +173,7 @@ class Search:
         bonus_K = node.decoded.prior_K * math.sqrt(node.visits) / (1 + node.visits_K)
         return int((rescaled_K + self.own.c * bonus_K).argmax())
 
-    def valued(self, node: Node) -> Wanted:
+    def valued(self, node: Node) -> Generator[Request, Decoded, float]:
         """The value of a node: the output of the value function, or the score of the node's greedy completion."""
         if self.own.objective == "value":
             value = (yield from self.decode(node)).value

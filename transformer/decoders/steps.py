@@ -219,7 +219,7 @@ class TreeStep(Cached):
 
     def __init__(self, model: Transformer, source_BS: Tensor, slots: int) -> None:
         super().__init__(model, source_BS, SlotKeys)
-        self.keys, self.slots = [cast(SlotKeys, cache.target) for cache in self.caches], 0
+        self.keys = [cast(SlotKeys, cache.target) for cache in self.caches]
         # There is one row more than slots. Index -1, the parent of BOS, reads the last row: no ancestors and position -1.
         self.path_BNN = torch.zeros(len(source_BS), 1, 0, dtype=torch.bool, device=source_BS.device)
         self.position_BN = torch.full((len(source_BS), 1), -1, device=source_BS.device)
@@ -227,7 +227,7 @@ class TreeStep(Cached):
 
     def grow(self, slots: int) -> None:
         """Enlarge to `slots` slots."""
-        more, self.slots = slots - self.slots, slots
+        more = slots - self.path_BNN.shape[2]
         for keys in self.keys:
             keys.grow(slots)
         self.path_BNN = F.pad(self.path_BNN, (0, more, 0, more))
@@ -239,9 +239,9 @@ class TreeStep(Cached):
         The arguments are the newest token of each node, the slot of its parent (the prefix without the newest token; -1
         if the newest token is BOS), and its own slot. The parent has been scored in an earlier call.
         """
-        needed = int(slot_BK.max()) + 1
-        if needed > self.slots:
-            self.grow(max(needed, self.slots * 3 // 2))
+        needed, slots = int(slot_BK.max()) + 1, self.path_BNN.shape[2]
+        if needed > slots:
+            self.grow(max(needed, slots * 3 // 2))
         sentence_B1 = torch.arange(len(tokens_BK), device=tokens_BK.device)[:, None]
         path_BKN = self.path_BNN[sentence_B1, parent_BK].scatter(2, slot_BK[:, :, None], True)
         position_BK = self.position_BN[sentence_B1, parent_BK] + 1
