@@ -232,7 +232,7 @@ def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decod
     valued = [node for node in tree.root.subtree() if node.value is not None]
     assert max(node.depth for node in valued) == LIMIT
     for node in valued:
-        prefix = [each.token for each in node.lineage()][-2::-1]
+        prefix = [*node.ids, *[node.token] * (node.token == EOS)]
         assert node.value == pytest.approx(score(logits, greedy(logits, prefix), penalty), abs=1e-5)
     narrow = whole(Search(LIMIT, penalty, few := mcts(children=2, temperature=2.0, objective="log_probability")))
     tree_search(tree_of(logits[None]), [narrow], few, None, CPU)
