@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from pipeline.reporting.published import LOWER_CASED, TOKENISED
 from pipeline.reporting.results import named_measures
 from pipeline.reporting.tables import Table, table, with_ends
@@ -40,9 +42,7 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
     """A row for each decoding. `decodings` has the contents of their files in results/."""
     precisions = {each["decoding"]["settings"]["decoding"].get("precision") for each in decodings.values()}
     left_out = NO_RESULT if len(precisions) > 1 else (*NO_RESULT, "precision")
-    corrected, rows = dict[str, float | None](), list[dict[str, Any]]()
-    for group in by_model_and_set(decodings).values():
-        corrected |= dict(zip(group, holm([each.get("facts", {}).get("p") for each in group.values()])))
+    rows = list[dict[str, Any]]()
     for name, each in decodings.items():
         settings, facts = each["decoding"]["settings"]["decoding"], each.get("facts", {})
         oracle = ", uses the references" if str(settings.get("objective", "")).startswith("oracle") else ""
@@ -52,19 +52,18 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
             cell = measures.get(measure)
             row |= with_ends(label, cell and Score(*(cell[key] for key in ("score", "low", "high"))))
         row |= {"model": each["model"], "set": each["set"], "decoder": settings.get("decoder", "beam") + oracle}
-        row |= {"settings": shown_settings(params, settings, left_out), "p, Holm": corrected[name]}
+        row |= {"settings": shown_settings(params, settings, left_out), "p, Holm": facts.get("p")}
         rows.append(row | {label: facts.get(key) for label, key in FACTS.items()})
-    return table("decoding", "Decodings", rows, NOTES, places=PLACES)
-
-
-def by_model_and_set(decodings: Mapping[str, Mapping]) -> dict[tuple[str, str], dict[str, Mapping]]:
-    keys = sorted({(each["model"], each["set"]) for each in decodings.values()})
-    return {key: {name: each for name, each in decodings.items() if (each["model"], each["set"]) == key} for key in keys}
+    frame = pd.DataFrame(rows, dtype=object)
+    for _, group in frame.groupby(["model", "set"]):
+        frame.loc[group.index, "p, Holm"] = pd.Series(holm(list(group["p, Holm"])), group.index, dtype=object)
+    return table("decoding", "Decodings", frame, NOTES, places=PLACES)
 
 
 def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Iterator[Table]:
     """The tables of the pages: one for each model and set, best decoding first, without empty columns."""
-    for (model, chosen), group in by_model_and_set(decodings).items():
+    for model, chosen in sorted({(each["model"], each["set"]) for each in decodings.values()}):
+        group = {name: each for name, each in decodings.items() if (each["model"], each["set"]) == (model, chosen)}
         whole = decodings_table(params, group)
         best = LOWER if chosen.startswith(LOWER_CASED) else "sacreBLEU"
         frame = whole.frame.sort_values(best, ascending=False, kind="stable").drop(columns=["model", "set"])

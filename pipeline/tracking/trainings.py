@@ -46,9 +46,8 @@ def mirror_run(folder: Path) -> None:
     metrics = numbers("timing", timing) | numbers("flops", content(folder / "flops.json") or {})
     training = read_json(folder / "training.json")
     parent = mirror_training(run, training, read_curve(folder / "training.jsonl"), tags, metrics)
-    if not (folder / TRANSLATIONS).exists():
+    if (decoding := content(folder / TRANSLATIONS)) is None:
         return
-    decoding = read_json(folder / TRANSLATIONS)
     settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since
     timing = read_times(TIMES / run / "decoding.json", folder / TRANSLATIONS) or {}
     cells = {
