@@ -33,14 +33,11 @@ def connected() -> Iterator[None]:
         try:
             yield
         except RuntimeError as error:
-            if out_of_memory(error) or not connection_failed(error):
+            # NCCL and the store raise DistError; gloo's RuntimeError names a gloo source file.
+            lost = isinstance(error, dist.DistError) or "gloo/" in str(error)
+            if out_of_memory(error) or not lost:
                 raise
             raise WorkerLost("another worker is gone") from error
-
-
-def connection_failed(error: RuntimeError) -> bool:
-    """Whether a connection failed. NCCL and the store raise DistError; gloo's RuntimeError names a gloo source file."""
-    return isinstance(error, dist.DistError) or "gloo/" in str(error)
 
 
 class Workers:

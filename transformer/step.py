@@ -18,7 +18,7 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import at_once, autocast, begin_with
-from transformer.fast.dropout import drawing_from
+from transformer.fast.dropout import SOURCE
 from transformer.fast.fused import is_fast, layout_on
 from transformer.fast.graphs import CudaCapture, Graphs
 from transformer.memory import out_of_memory, release_cached
@@ -132,9 +132,9 @@ class Step:
         parameters = list(self.model.parameters())
 
         def work(share: Batch, generator: torch.Generator) -> tuple[Tensor, tuple[Tensor, ...]]:
-            with drawing_from(generator):
-                loss = self.loss(share)
-                return loss.detach(), torch.autograd.grad(loss / target_tokens, parameters)
+            SOURCE.generator = generator
+            loss = self.loss(share)
+            return loss.detach(), torch.autograd.grad(loss / target_tokens, parameters)
 
         shares = part.shares(len(self.generators))
         futures = [self.pool.submit(work, *each) for each in zip(shares, self.generators)]

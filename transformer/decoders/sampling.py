@@ -63,7 +63,8 @@ def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[l
         tokens_BKT = torch.cat([tokens_BKT, drawn_BK[:, :, None]], 2)
         done_B = ((drawn_BK == EOS) | (drawn_BK == PAD)).all(1) | (limit_B < tokens_BKT.shape[2])
         for number, rows, scores in zip(*(tensor[done_B].tolist() for tensor in (sentence_B, tokens_BKT, log_prob_BK))):
-            results[number] = [translation(row, score) for row, score in zip(rows, scores)]
+            plain = ([token for token in row if token not in (BOS, EOS, PAD)] for row in rows)
+            results[number] = list(map(Translation, plain, scores))
         left = (~done_B).nonzero()[:, 0]
         origin_BK = left[:, None] * count + torch.arange(count, device=device)
         if width == 1:
@@ -71,11 +72,6 @@ def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[l
         limit_B, sentence_B, random_BKT = limit_B[left], sentence_B[left], random_BKT[left]
         tokens_BKT, log_prob_BK = tokens_BKT[left], log_prob_BK[left]
     return [results[number] for number in range(len(batch.limits))]
-
-
-def translation(row: Sequence[int], score: float) -> Translation:
-    """The sample in a row of BOS, tokens and, if it has ended, EOS and PAD."""
-    return Translation([token for token in row if token not in (BOS, EOS, PAD)], score)
 
 
 def uniform(seed: int, sentences: Sequence[int], numbers: Sequence[int], length: int) -> np.ndarray:

@@ -5,8 +5,6 @@ Here four elements share a 64-bit number, so the rate is rounded to a multiple o
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -14,25 +12,15 @@ from torch import Tensor, nn
 
 
 class Source(threading.local):
-    """Where a thread takes its random numbers from: a generator of its own, or torch's if `generator` is None."""
+    """Where dropout on a CPU takes the random numbers of a thread from: a generator of its own, or torch's if it is None.
+
+    Threads that share torch's generator would draw from it in an order that depends on their speed.
+    """
 
     generator: torch.Generator | None = None
 
 
 SOURCE = Source()
-
-
-@contextmanager
-def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """In this thread and on a CPU, dropout draws from `generator`.
-
-    Threads that share torch's generator would draw from it in an order that depends on their speed.
-    """
-    SOURCE.generator = generator
-    try:
-        yield
-    finally:
-        SOURCE.generator = None
 
 
 class Dropout(nn.Dropout):
