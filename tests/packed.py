@@ -6,6 +6,9 @@ import tarfile
 import warnings
 import zipfile
 
+import pyarrow
+import pyarrow.parquet
+
 
 def build(path, files, mode="w:gz", before=(), after=()):
     """A tar of `files` {name: bytes}, with empty members (TarInfo) before and after them."""
@@ -29,6 +32,19 @@ def zipped(*files):
         for name, data in files:
             archive.writestr(name, data)
     return packed.getvalue()
+
+
+def parquet(columns):
+    """The bytes of a table, given as its columns by name."""
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+    return file.getvalue()
+
+
+def structs(pairs, kind=None):
+    """A table of the Hugging Face hub: a struct `translation` with one text per language."""
+    held = pyarrow.struct([(language, kind or pyarrow.string()) for language in ("de", "en")])
+    return parquet({"translation": pyarrow.array(pairs, held)})
 
 
 def write_sets(folder, sets, languages=("en", "de")):

@@ -4,7 +4,6 @@ import argparse
 import gzip
 import hashlib
 import html
-import io
 import itertools
 import json
 import lzma
@@ -13,8 +12,6 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +24,7 @@ from pipeline.corpora.holding_out import hold_out
 from pipeline.download import work
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.params import load
-from tests.packed import build, snapshot, zipped
+from tests.packed import build, snapshot, structs, zipped
 from tests.projects import ROOT
 from tests.refusals import refused
 from transformer.config.reading import UserError, read
@@ -63,14 +60,6 @@ def files(tmp_path, monkeypatch):
 
 def lines(*numbers, word="line"):
     return b"".join(b"%s %d\n" % (word.encode(), number) for number in numbers)
-
-
-def parquet(pairs):
-    """A table of the Hugging Face hub: a struct `translation` with one text per language."""
-    file = io.BytesIO()
-    column = pyarrow.array([{"en": english, "de": german} for english, german in pairs])
-    pyarrow.parquet.write_table(pyarrow.table({"translation": column}), file)
-    return file.getvalue()
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
@@ -109,9 +98,9 @@ def test_the_first_pairs_of_members_of_an_archive_whose_sum_is_tested(collect, f
 
 
 def test_the_first_pairs_of_several_files_with_both_sides(collect, files):
-    pairs = [(f"en {number}", f"de {number}") for number in range(6)]
+    pairs = [{"en": f"en {number}", "de": f"de {number}"} for number in range(6)]
     zips = [zipped(("a.en", lines(n)), ("a.de", lines(n, word="Zeile"))) for n in range(2)]
-    files(**{f"t-0000{n}-of-00002.parquet": parquet(pairs[3 * n :][:3]) for n in range(2)})
+    files(**{f"t-0000{n}-of-00002.parquet": structs(pairs[3 * n :][:3]) for n in range(2)})
     at = files(a=zips[0], b=zips[1])
     table = {"parquet": ["text/t-*-of-00002.parquet"]}
     both = {"zip": [*at.values()]}

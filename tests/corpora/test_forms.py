@@ -17,7 +17,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import pairs, text
 from pipeline.settings.download import Part
 from tests import refusals
-from tests.packed import zipped
+from tests.packed import parquet, structs, zipped
 from transformer.config.reading import read
 
 CODES = ("en", "de")
@@ -45,17 +45,6 @@ def tmx(units, header=""):
         for unit in units
     )
     return f'<?xml version="1.0"?>{header}<tmx version="1.4"><header/><body>\n{body}</body></tmx>\n'.encode()
-
-
-def parquet(columns):
-    file = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), file)
-    return file.getvalue()
-
-
-def structs(pairs, kind=None):
-    held = pyarrow.struct([(language, kind or pyarrow.string()) for language in ("de", "en")])
-    return parquet({"translation": pyarrow.array(pairs, held)})
 
 
 def twice():
