@@ -1,4 +1,4 @@
-"""Archives and sets for tests, and what stands in a folder."""
+"""Archives, tables, sets and a malicious object for tests, and what stands in a folder."""
 
 import io
 import json
@@ -8,6 +8,13 @@ import zipfile
 
 import pyarrow
 import pyarrow.parquet
+
+
+class Payload:
+    """An object that creates the file `evil` when it is unpickled."""
+
+    def __reduce__(self):
+        return open, ("evil", "w")
 
 
 def build(path, files, mode="w:gz", before=(), after=()):

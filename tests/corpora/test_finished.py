@@ -25,7 +25,7 @@ from tests import forked, in_process
 from tests.back_translations import entry, with_runs
 from tests.in_process import Refused
 from tests.killed import kill
-from tests.packed import write_sets
+from tests.packed import Payload, write_sets
 from tests.projects import ROOT, demonstration
 from tests.refusals import refused
 from transformer.binarised import SIDES, describe, open_binarised
@@ -139,13 +139,6 @@ def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(made, 
 
 
 # Damaged files
-
-
-class Payload:
-    """An object that creates the file `evil` when it is unpickled."""
-
-    def __reduce__(self):
-        return open, ("evil", "w")
 
 
 def as_pickle(path: Path) -> None:

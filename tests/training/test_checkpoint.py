@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 
 from pipeline.average import work
 from tests.killed import at_change
+from tests.packed import Payload
 from tests.refusals import refused
 from tests.trainers import build, files, run
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
@@ -23,13 +24,6 @@ from transformer.files import HOST, atomic, atomic_folder, remove, sha256
 from transformer.model import Transformer
 
 KILLED = 9
-
-
-class Payload:
-    """An object whose unpickling creates the file `evil`."""
-
-    def __reduce__(self):
-        return open, ("evil", "w")
 
 
 def test_a_flipped_bit_of_any_byte_and_a_cut_anywhere_are_noticed(tmp_path):
