@@ -58,14 +58,11 @@ def write_yaml(folder: Path, runs: dict, machine: dict | None = None, **base: di
 class Training:
     """`python -m pipeline.train` in its own folder, on random pairs."""
 
-    def __init__(self, folder: Path, processes: int) -> None:
+    def __init__(self, folder: Path, processes: int, nodes: int = 1) -> None:
         self.folder, self.work = folder, folder / "work/run"
         self.started: list[subprocess.Popen] = []
         write_data(folder)
-        self.set(processes)
-
-    def set(self, processes: int, nodes: int = 1) -> None:
-        write_params(self.folder, {"nodes": nodes, "processes": processes})
+        write_params(folder, {"nodes": nodes, "processes": processes})
 
     def kill(self) -> None:
         """Kill the processes that a failed test has left."""

@@ -204,8 +204,7 @@ def test_workers_on_two_nodes_stop_together_and_a_killed_one_ends_the_job(fake, 
     fake.script("srun", SRUN)
     fake.script("scancel", f"#!/bin/sh\nkill -TERM $(cat {tmp_path}/tasks)\n")
     monkeypatch.setenv("SLURM_JOB_ID", str(os.getpid()))
-    training = Training(tmp_path, processes=1)
-    training.set(processes=1, nodes=2)
+    training = Training(tmp_path, processes=1, nodes=2)
     try:
         process = training.start()
         training.saved(process)
