@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from pipeline.settings.machine import MachineConfig
-from transformer.config.reading import UserError
+from transformer.config.reading import placed
+from transformer.device import device_of
 from transformer.memory import keep_freed
 
 
@@ -25,11 +26,8 @@ def torch_device(config: MachineConfig, threads: int) -> torch.device:
 
 
 def device_type(config: MachineConfig) -> str:
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "params.yaml: machine.device: 'cuda' is not possible here, torch sees no GPU; auto or cpu is expected"
-        )
-    return "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
+    with placed("params.yaml: machine"):
+        return device_of(config.device).type
 
 
 def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
