@@ -554,4 +554,4 @@ def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as
     assert seen["choices"] == 8 and seen["forced"] == [2, seen["chosen"].removeprefix("▁")]
     assert re.match("Step 2, . of [89], dropped: ", seen["dropped"]) and seen["again"] == 2 and all(seen["nodes"])
     assert seen["markup"][0] == 0 and seen["markup"][1].startswith("<imgsrc=xonerror=") and seen["hacked"] is None
-    assert seen["wide"] == 400 and not printed
+    assert seen["wide"] <= 400 and not printed  # less with a vertical scroll bar
