@@ -1,7 +1,7 @@
 """Batches of about N source and N target tokens: of pairs of similar length (section 5.1), or of all lengths.
 
 A batch is an array of pair numbers. It is a function of the seed and the step, so a training needs only its step to
-resume exactly. `Prefetch` prepares batches while the training thread waits for the device.
+resume exactly. `Prefetch` prepares batches, and the order of an epoch, while the training thread waits for the device.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,7 +40,8 @@ class Batches:
         self.source, self.target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
         self.used = np.flatnonzero((self.source <= max_length) & (self.target <= max_length))
         self.left_out = round((len(pairs) - len(self.used)) / segmentations)  # in an epoch, on average
-        self.epoch = -1  # of `order` and `places`
+        # Sorting takes seconds for millions of pairs, so the next epoch is ordered during this one.
+        self.epoch, self.orders = -1, Prefetch(self.ordered, 1)
         ends = np.arange(segmentations + 1) * (len(pairs) // segmentations)
         self.segmentations = [self.used[slice(*self.used.searchsorted(ends[i : i + 2]))] for i in range(segmentations)]
         self.ranks: list[np.ndarray] = []  # the result of `by_length` for each segmentation
@@ -70,7 +71,7 @@ class Batches:
         segmentation = int(self.ends.searchsorted(place, "right"))
         epoch = cycle * len(self.ends) + segmentation
         if epoch != self.epoch:
-            self.epoch, (self.order, self.places) = epoch, self.ordered(epoch)
+            self.epoch, (self.order, self.places) = epoch, self.orders(epoch)
         starts, first = self.cuts[segmentation][1], self.ends[segmentation] - len(self.places)
         number = self.places[place - first]
         return self.order[starts[number] : starts[number + 1]]

@@ -104,6 +104,7 @@ class Trainer:
     def close(self) -> None:
         """End the threads of the training."""
         self.coming.close()
+        self.batches.orders.close()
         self.step.close()
 
     def at_checkpoint(self) -> bool:
