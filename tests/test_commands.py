@@ -111,7 +111,8 @@ EVERY = [*WRONG, *WITHOUT_PARAMS, *(f"pipeline.{stage}" for stage in STAGES[1:])
 
 # Runs commands, which are given in JSON, as forks of one process that has imported what takes seconds.
 FORKS = """
-import json, os, runpy, sys, torch, pipeline.reporting.views, pipeline.workflow.stage, transformer.translator
+import gc, json, os, runpy, sys, torch, pipeline.reporting.views, pipeline.workflow.stage, transformer.translator
+gc.freeze()  # a collection in a fork would copy the memory of all these modules
 for command, *arguments in json.loads(sys.argv[1]):
     if not (fork := os.fork()):
         os.dup2(os.open(f"{command}.errors", os.O_WRONLY | os.O_CREAT), 2)
