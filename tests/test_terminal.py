@@ -72,9 +72,7 @@ def bar_of_a_stage(tmp_path, monkeypatch):
     monkeypatch.setenv("DVC_STAGE", STAGE)
 
 
-def test_a_bar_without_a_terminal_prints_nothing_and_leaves_its_place_only_when_it_is_stopped(
-    bar_of_a_stage, capfd, monkeypatch
-):
+def test_a_bar_without_a_terminal_leaves_its_place_only_when_it_is_stopped(bar_of_a_stage, capfd, monkeypatch):
     with Progress(total=1200, initial=400, unit="step") as bar:
         bar.set_postfix_str("loss 2.310, 21,604 tokens/s")
         time.sleep(0.1)
@@ -305,9 +303,7 @@ def test_the_size_of_a_built_corpus_is_that_of_its_report(params, tmp_path, monk
     assert (corpus.source, corpus.target, corpus.dev) == (21, 31, 50), "pieces, EOS included"
 
 
-def test_the_plan_has_the_disk_of_all_files_and_their_copies_in_the_cache_and_the_memory_of_both_sides(
-    tmp_path, params, settings, training_settings
-):
+def test_the_plan_has_the_disk_of_all_files_and_the_memory_of_both_sides(tmp_path, params, settings, training_settings):
     config = training_settings(keep=3)
     assert run(build(tmp_path, config, settings()))
     sizes = {path.name: len(data) for path, data in files(tmp_path).items()}

@@ -114,15 +114,8 @@ def content(*names: str) -> list[dict]:
         histories = {key: client.get_metric_history(run.info.run_id, key) for key in run.data.metrics}
         points = sorted((key, m.step, m.value) for key, history in histories.items() for m in history)
         tags = {key: called.get(value, value) for key, value in run.data.tags.items()}
-        found.append(
-            {
-                "name": run.info.run_name,
-                "status": run.info.status,
-                "params": run.data.params,
-                "tags": tags,
-                "points": points,
-            }
-        )
+        kept = {"name": run.info.run_name, "status": run.info.status, "params": run.data.params}
+        found.append(kept | {"tags": tags, "points": points})
     return sorted(found, key=lambda run: (run["name"], run["points"]))
 
 
@@ -140,7 +133,7 @@ def mirror(folder: Path) -> None:
         mirror_run(folder)
 
 
-def test_a_run_shows_its_files(project: Path) -> None:
+def test_a_run_shows_its_files(project):
     write_scores(project / "scores/tiny")
     mirror(project / "scores/tiny")
     training, decoding = content()
@@ -170,7 +163,7 @@ def test_a_run_shows_its_files(project: Path) -> None:
     assert [run["tags"]["mlflow.parentRunId"] for run in decodings] == ["tiny"] * 2
 
 
-def test_a_resumed_training_continues_its_run_without_repeated_points(project: Path) -> None:
+def test_a_resumed_training_continues_its_run_without_repeated_points(project):
     log = project / "training.jsonl"
     write_log(log, records(30))
     live(log)
@@ -187,7 +180,7 @@ def test_a_resumed_training_continues_its_run_without_repeated_points(project: P
     assert finished["status"] == "FINISHED" and finished["points"] == points_of(records(40))
 
 
-def test_other_losses_with_the_same_settings_are_another_run(project: Path) -> None:
+def test_other_losses_with_the_same_settings_are_another_run(project):
     log = project / "training.jsonl"
     for scale in (1.0, 1.5, 1.0):
         write_log(log, records(40, scale))
@@ -196,9 +189,7 @@ def test_other_losses_with_the_same_settings_are_another_run(project: Path) -> N
     assert {tuple(run["points"]) for run in (first, second)} == {tuple(points_of(records(40, s))) for s in (1.0, 1.5)}
 
 
-def test_a_store_rebuilt_from_the_files_equals_the_live_one(
-    project: Path, first: tuple, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_rebuilt_from_the_files_equals_the_live_one(project, first, monkeypatch):
     write_scores(project / "scores/tiny")
     ended = threading.Event()
     ended.set()
@@ -215,7 +206,7 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     assert "scores/tiny/training.json is damaged" in said and "MLflow" not in said and said.count("\n") == 1
 
 
-def test_two_trainings_that_create_the_store_at_once_share_it(first: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_trainings_that_create_the_store_at_once_share_it(first, monkeypatch):
     folder, process = first
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
     assert sorted(path.name for path in folder.iterdir()) == ["mlflow.db", "mlflow.db.lock", "training.jsonl"]
@@ -224,7 +215,7 @@ def test_two_trainings_that_create_the_store_at_once_share_it(first: tuple, monk
     assert all(run["points"] == points_of(records(40)) for run in content("one", "two"))
 
 
-def test_the_follower_of_a_killed_training_ends(project: Path) -> None:
+def test_the_follower_of_a_killed_training_ends(project):
     write_log(project / "training.jsonl", records(20))
     training = f"""
 import os
@@ -239,9 +230,7 @@ with tracking.following("tiny", Path("training.jsonl"), {DESCRIPTION}):
     assert [(run["status"], run["points"]) for run in content()] == [("KILLED", points_of(records(20)))]
 
 
-def test_a_store_that_fails_repeatedly_is_reported_once(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_store_that_fails_repeatedly_is_reported_once(project, monkeypatch, capsys):
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
     monkeypatch.setattr(follower, "INTERVAL", 0.1)
     log, ended = project / "training.jsonl", threading.Event()
@@ -267,9 +256,7 @@ def test_a_store_that_fails_repeatedly_is_reported_once(
         ("nonsense://store", "nonsense"),
     ],
 )
-def test_a_store_that_cannot_be_written_is_named_with_the_reason(
-    project: Path, monkeypatch: pytest.MonkeyPatch, place: str, reason: str
-) -> None:
+def test_a_store_that_cannot_be_written_is_named_with_the_reason(project, monkeypatch, place, reason):
     (project / "file").write_text("no database, but long enough to look like one")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", place.format(folder=project))
     write_scores(project / "scores/tiny")
@@ -279,9 +266,7 @@ def test_a_store_that_cannot_be_written_is_named_with_the_reason(
     assert error.startswith(f"MLflow, {place.format(folder=project)}: ") and reason in error and "\n" not in error
 
 
-def test_a_stage_continues_if_the_store_fails_and_its_own_error_passes_through(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
-) -> None:
+def test_a_stage_continues_if_the_store_fails_and_its_own_error_passes_through(project, monkeypatch, capfd):
     (project / "file").write_text("no database, but long enough to look like one")
     use_store(project / "file", monkeypatch)
     write_scores(project / "scores/tiny")
@@ -292,9 +277,7 @@ def test_a_stage_continues_if_the_store_fails_and_its_own_error_passes_through(
         raise ZeroDivisionError
 
 
-def test_a_server_that_never_answers_is_abandoned(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
-) -> None:
+def test_a_server_that_never_answers_is_abandoned(project, monkeypatch, capfd):
     with socket.create_server(("localhost", 0)) as server:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://localhost:{server.getsockname()[1]}")
         monkeypatch.setattr(tracking, "PATIENCE", 1)
@@ -305,9 +288,7 @@ def test_a_server_that_never_answers_is_abandoned(
 
 
 @pytest.mark.parametrize("off", ["by the environment", "by not being installed"])
-def test_no_process_is_started_if_tracking_is_off(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture, off: str
-) -> None:
+def test_no_process_is_started_if_tracking_is_off(project, monkeypatch, capfd, off):
     if off == "by the environment":
         monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
     else:
@@ -318,14 +299,14 @@ def test_no_process_is_started_if_tracking_is_off(
     assert capfd.readouterr().err == ""
 
 
-def test_a_half_written_line_and_nan_are_skipped(tmp_path: Path) -> None:
+def test_a_half_written_line_and_nan_are_skipped(tmp_path):
     log = tmp_path / "training.jsonl"
     log.write_text('{"step": 1, "loss": 2.5, "tokens": NaN}\n{"step": 2, "lo')
     assert read_curve(log) == {("loss", 1): 2.5}
     assert read_curve(tmp_path / "none.jsonl") == {}
 
 
-def test_telemetry_is_off_before_mlflow_is_imported() -> None:
+def test_telemetry_is_off_before_mlflow_is_imported():
     code = "import os, sys, pipeline.tracking.follower\n"
     code += "print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
     plain = {key: value for key, value in tracking.environment().items() if key != "MLFLOW_DISABLE_TELEMETRY"}

@@ -287,9 +287,7 @@ def test_a_decoder_says_what_it_needs(decoding_settings):
 
 @torch.inference_mode()
 @pytest.mark.parametrize("objective, neighbourhood", [("value", 0), ("log_probability", 0), ("value", 3)])
-def test_cached_equals_uncached_with_any_number_of_slots(
-    settings, decoding_settings, monkeypatch, objective, neighbourhood
-):
+def test_cached_equals_uncached(settings, decoding_settings, monkeypatch, objective, neighbourhood):
     """Also for an ensemble of one model twice."""
     model, config = sharpened(settings(neighbourhood=neighbourhood)), mcts(simulations=16, objective=objective)
     decoder = Mcts(decoding_settings(), config, first_unit if objective == "value" else None, None)

@@ -27,9 +27,7 @@ from tests.small_run import PATIENCE, Training
 from tests.trainers import build, run
 from transformer import parallel
 from transformer.checkpoint import read_tensors
-from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
-from transformer.config.training import TrainingConfig
 from transformer.fast.graphs import Graphs
 from transformer.training import Trainer
 
@@ -56,15 +54,7 @@ def of_rank(rank: int, number: int, port: int) -> dict[str, str]:
     return {"RANK": str(rank), "WORLD_SIZE": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
-def worker(
-    rank: int,
-    folder: Path,
-    config: TrainingConfig,
-    model: ModelConfig,
-    port: int,
-    until: int | None,
-    disturb: Callable[[Trainer], object],
-) -> None:
+def worker(rank: int, folder: Path, config, model, port: int, until: int | None, disturb: Callable) -> None:
     """One of two workers."""
     os.environ |= of_rank(rank, 2, port)
     with workers.joined("cpu") as group:
@@ -75,17 +65,8 @@ def worker(
         assert trainer.state.step == (until or config.steps)
 
 
-def train_by_two(
-    folder: Path,
-    config: TrainingConfig,
-    model: ModelConfig,
-    until: int | None = None,
-    disturb: Callable[[Trainer], object] = id,  # changes nothing
-) -> None:
-    """`disturb` changes the second worker's trainer before it runs.
-
-    They are forks of the server process of conftest.py.
-    """
+def train_by_two(folder: Path, config, model, until: int | None = None, disturb: Callable = id) -> None:
+    """`disturb` changes the second worker's trainer before it runs. They are forks of the server process of conftest.py."""
     start_processes(worker, (folder, config, model, free_port(), until, disturb), nprocs=2, start_method="forkserver")
 
 
@@ -196,9 +177,7 @@ def group(monkeypatch):
         yield group
 
 
-def test_memory_that_runs_out_while_gradients_are_summed_ends_the_training(
-    tmp_path, settings, training_settings, group, monkeypatch
-):
+def test_no_memory_for_the_sum_of_gradients_ends_the_training(tmp_path, settings, training_settings, group, monkeypatch):
     """The other workers go on with their sums, so the step cannot be repeated."""
 
     def fail(tensor):

@@ -39,9 +39,7 @@ def equal(one, other):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_masks_depend_on_step_share_and_worker_and_repeat_on_resuming(
-    tmp_path, monkeypatch, settings, training_settings, threads
-):
+def test_masks_depend_on_step_share_and_worker(tmp_path, monkeypatch, settings, training_settings, threads):
     config = training_settings(steps=6, threads=threads, micro_batch_tokens=20)  # several micro-batches a step
     model = settings(dropout=0.3, attention_dropout=0.2, relu_dropout=0.1)
     whole = run(tmp_path / "whole", monkeypatch, config, model)
