@@ -86,8 +86,8 @@ def batch_of(pairs: Pairs, numbers: np.ndarray, width: int | None, size: Size) -
     source_end_P, target_end_P = np.cumsum(source_P), np.cumsum(target_P)
     row_P = np.arange(len(numbers))
     if width:
-        longest = rounded_up(1 + max(source_P.max(), target_P.max()), STEP)
-        starts = split(source_P + 1, target_P + 1, max(width, longest))
+        longest = 1 + max(source_P.max(), target_P.max())
+        starts = split(source_P + 1, target_P + 1, width if longest <= width else rounded_up(longest, STEP))
         row_P = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     source, target = (Places.of(row_P, length_P + 1, size) for length_P in (source_P, target_P))
     return Batch(

@@ -89,6 +89,11 @@ def test_a_table_has_its_shape_whatever_is_in_it():
         assert len(list(sentences(batch.source))) == len(numbers)
 
 
+def test_a_table_whose_width_is_no_round_number_is_no_wider():
+    pairs = Listed(*[[[4] * 10, [4] * 10, [4] * 19]] * 2)  # with EOS, 11 + 11 do not fit into 20
+    assert tabled(pairs, np.arange(3), 3, 20).source.ids_BS.shape == (3, 20)
+
+
 def loss_and_gradients(model, batch, precision):
     model.zero_grad()
     with autocast(CPU, precision):
