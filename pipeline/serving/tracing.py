@@ -14,9 +14,10 @@ from torch import Tensor
 
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import EOS
-from transformer.decoders.beam import BeamState, continuations, decided, extend, finished, keep, length_penalty, start
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.beam import continuations, decided, extend, finished, start
 from transformer.decoders.steps import Batch, Translation, next_logits
+from transformer.layout import pad
 from transformer.model import Transformer
 
 ALTERNATIVES = 8  # tokens that are kept of each distribution
@@ -50,7 +51,7 @@ class Step:
 
 
 class Trace:
-    """One search. `steps` runs it. Call `alternatives` after `steps` has ended."""
+    """One search. `steps` runs it."""
 
     def __init__(
         self, model: Transformer, source: Sequence[int], config: DecodingConfig, prefix: Sequence[int] = ()
@@ -59,78 +60,65 @@ class Trace:
 
         Raises UserError unless the prefix, without EOS, is shorter than the longest possible translation with EOS.
         """
-        self.config, self.prefix = config, list(prefix)
+        self.model, self.config, self.prefix = model, config, list(prefix)
         self.batch = Batch([model], [source], [0], config.extra_length)
-        (limit,) = self.batch.limits
-        if len(self.prefix) - (self.prefix[-1:] == [EOS]) >= limit:
-            raise UserError(f"a prefix of {len(self.prefix)} pieces; at most {limit - 1} are possible for this text")
-        self.seen: dict[tuple[int, ...], list[Alternative]] = {}  # by the tokens before
+        (self.limit,) = self.batch.limits
+        if len(self.prefix) - (self.prefix[-1:] == [EOS]) >= self.limit:
+            raise UserError(f"a prefix of {len(self.prefix)} pieces; at most {self.limit - 1} are possible for this text")
 
     @torch.inference_mode()
     def steps(self) -> Iterator[Step]:
         """Run the search. Each step is computed when the caller requests it."""
         state, result = start(self.batch.limits, self.batch.device), None
-        step = self.batch.start()
+        step, beam = self.batch.start(), self.config.beam
         indices = [0]  # of the live hypotheses in the candidates of the previous step
         while result is None:
             logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
             log_prob_KV = next_logits(logits_BKV[0].clone()).log_softmax(-1)
             total_KV = state.log_prob_BK[0, :, None] + log_prob_KV
-            self.keep_alternatives(state, log_prob_KV)
-            forced = self.prefix[state.length] if state.length < len(self.prefix) else None
-            found = continuations(state.log_prob_BK, logits_BKV, 2 * self.config.beam)
-            if forced is None:
-                extend(state, found, self.config, self.config.beam)
-            else:
-                force(state, log_prob_KV, forced, self.config)
+            found = taken = continuations(state.log_prob_BK, logits_BKV, 2 * beam)
+            if state.length < len(self.prefix):
+                others_BKV = torch.ones_like(logits_BKV, dtype=torch.bool)
+                others_BKV[..., self.prefix[state.length]] = False
+                taken = continuations(state.log_prob_BK, logits_BKV, 1, without_BKV=others_BKV)
+            extend(state, taken, self.config, beam)
             live = list(zip(state.origin_BK[0].tolist(), state.tokens_BKT[0, :, -1].tolist()))
             ended = state.best_score_BF[0, 0] > float("-inf")
             leader = (state.best_BFT[0, 0] if ended else state.tokens_BKT[0, 0, 1:]).tolist()
-            places = ranked(found, live)
+            places, ends = possible(found), possible(taken)[:beam]
+            places += [place for place in live if place not in places]
             candidates = [
                 Candidate(
                     token,
                     indices[parent],
                     log_prob_KV[parent, token].exp().item(),
                     total_KV[parent, token].item(),
-                    self.fate((parent, token), number, live, forced),
+                    fate((parent, token), live, ends),
                 )
-                for number, (parent, token) in enumerate(places)
+                for parent, token in places
             ]
             indices = [places.index(place) for place in live]
             done_B = decided(state, self.config)
             result = finished(state, done_B)[0][0] if done_B.all() else None
             yield Step(candidates, leader, result)
 
-    def fate(self, place: Place, rank: int, live: list[Place], forced: int | None) -> Fate:
-        if place[1] == EOS:
-            return "finished" if (rank < self.config.beam if forced is None else forced == EOS) else "dropped"
-        return "kept" if place in live else "dropped"
-
-    def keep_alternatives(self, state: BeamState, log_prob_KV: Tensor) -> None:
-        values, tokens = log_prob_KV.topk(min(ALTERNATIVES, log_prob_KV.shape[1]))
-        for before, *row in zip(state.tokens_BKT[0, :, 1:].tolist(), tokens.tolist(), values.exp().tolist()):
-            self.seen[tuple(before)] = list(zip(*row))
-
+    @torch.inference_mode()
     def alternatives(self, ids: Sequence[int]) -> list[list[Alternative]]:
-        """The most probable tokens at each position of the hypothesis `ids`, and at the position after it if known."""
-        before = (tuple(ids[:length]) for length in range(len(ids) + 1))
-        return [self.seen[tokens] for tokens in before if tokens in self.seen]
+        """The most probable tokens at each position of the translation `ids`, and at the position after it if one can be."""
+        logits_BTV = self.model(self.batch.source_BS, pad([[BOS, *ids]]).to(self.batch.device))
+        share_TA, token_TA = next_logits(logits_BTV)[0, : self.limit].softmax(-1).topk(ALTERNATIVES)
+        return [list(zip(*row)) for row in zip(token_TA.tolist(), share_TA.tolist())]
 
 
-def force(state: BeamState, log_prob_KV: Tensor, token: int, config: DecodingConfig) -> None:
-    """Continue the only live hypothesis by `token`. EOS ends the search."""
-    state.log_prob_BK = state.log_prob_BK + log_prob_KV[:, token]
-    if token == EOS:
-        keep(state, state.tokens_BKT[:, :1, 1:], state.log_prob_BK / length_penalty(state.length + 1, config))
-        state.limit_B = torch.full_like(state.limit_B, state.length)
-    state.tokens_BKT = torch.cat([state.tokens_BKT, torch.full_like(state.tokens_BKT[:, :, :1], token)], 2)
-    state.origin_BK = torch.zeros_like(state.origin_BK)
-
-
-def ranked(found: tuple[Tensor, Tensor, Tensor], live: list[Place]) -> list[Place]:
-    """The continuations that `continuations` found, most probable first, then the live ones that are not among them."""
+def possible(found: tuple[Tensor, Tensor, Tensor]) -> list[Place]:
+    """The continuations that `continuations` found, most probable first, without those that are impossible."""
     token_C, parent_C, log_prob_C = (tensor[0] for tensor in found)
     possible_C = log_prob_C > float("-inf")
-    places = list(zip(parent_C[possible_C].tolist(), token_C[possible_C].tolist()))
-    return places + [place for place in live if place not in places]
+    return list(zip(parent_C[possible_C].tolist(), token_C[possible_C].tolist()))
+
+
+def fate(place: Place, live: list[Place], ends: list[Place]) -> Fate:
+    """What becomes of a candidate. `ends` are the places of which those with EOS are finished."""
+    if place[1] == EOS:
+        return "finished" if place in ends else "dropped"
+    return "kept" if place in live else "dropped"
