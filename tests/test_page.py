@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from pipeline.serving.application import Limits, application
-from pipeline.serving.batching import Batcher, QueueFull, lengths_of
+from pipeline.serving.batching import lengths_of
 from pipeline.serving.running import address, configured, listening, names
 from pipeline.serving.viewing import Viewer
 from tests import in_process
@@ -193,18 +193,6 @@ def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
         slow.go.set()
         assert [other.result()[1]["translations"][0]["text"] for other in others] == texts
     assert slow.batches == [["a"], texts[:4], texts[4:]]
-
-
-def test_a_stopped_batcher_ends_its_batch_and_takes_nothing(slow):
-    batcher = Batcher(slow, 10)
-    (begun,) = batcher.submit(["f"], [1])
-    wait_for(lambda: slow.batches)
-    (waiting,) = batcher.submit(["g"], [1])
-    threading.Timer(0.2, slow.go.set).start()
-    batcher.stop()
-    assert begun.result().text == "f" and waiting.cancelled()
-    with pytest.raises(QueueFull):
-        batcher.submit(["h"], [1])
 
 
 def test_a_full_queue_is_503_and_takes_texts_again_later(slow):

@@ -85,8 +85,9 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.batcher = Batcher(viewer.translator, limits.waiting)
+        task = asyncio.create_task(app.state.batcher.run())
         yield
-        await anyio.to_thread.run_sync(app.state.batcher.stop)
+        task.cancel()
 
     app = FastAPI(title="Translation", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(BoundedBody, most=limits.body, seconds=limits.seconds)
@@ -153,7 +154,7 @@ def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
 
     @app.api_route("/health", methods=["GET", "HEAD"])
     async def health() -> dict[str, Any]:
-        return {"status": "ok", "waiting": app.state.batcher.waiting()}
+        return {"status": "ok", "waiting": len(app.state.batcher.waiting())}
 
     @app.post("/translate")
     async def translate(body: Translate, request: Request) -> dict[str, Any]:
@@ -165,7 +166,7 @@ def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
             futures = app.state.batcher.submit(texts, lengths)
         except QueueFull:
             raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
-        results = await within(limits.seconds, asyncio.gather(*map(asyncio.wrap_future, futures)), request)
+        results = await within(limits.seconds, asyncio.gather(*futures), request)
         return {"translations": [{"text": found.text, "score": found.score} for found in results]}
 
 

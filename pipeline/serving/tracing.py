@@ -104,7 +104,7 @@ class Trace:
 
     @torch.inference_mode()
     def alternatives(self, ids: Sequence[int]) -> list[list[Alternative]]:
-        """The most probable tokens at each position of the translation `ids`, and at the position after it if one can be."""
+        """The most probable tokens at each position of the translation `ids`, and after it if it can be longer."""
         logits_BTV = self.model(self.batch.source_BS, pad([[BOS, *ids]]).to(self.batch.device))
         share_TA, token_TA = next_logits(logits_BTV)[0, : self.limit].softmax(-1).topk(ALTERNATIVES)
         return [list(zip(*row)) for row in zip(token_TA.tolist(), share_TA.tolist())]
