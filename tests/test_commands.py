@@ -141,6 +141,10 @@ def test_no_command_and_no_stage_prints_a_traceback_in_hard_times(tmp_path, stre
         assert errors.partition(": ")[0] in (command, command.rpartition(".")[2]), f"{command}: {errors}"
 
 
+def test_a_command_starts_without_docstrings():
+    subprocess.run([sys.executable, "-OO", "-m", "pipeline.commands.status", "--help"], cwd=ROOT, check=True)
+
+
 @pytest.mark.parametrize("stage", STAGES[1:])
 @pytest.mark.parametrize("place", ["folder", "missing/file"])
 def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_path):

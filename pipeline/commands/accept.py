@@ -51,6 +51,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="accept", description=__doc__.split("\n\n")[0])
+    parser = command_line.parser("accept", __doc__)
     parser.add_argument("name", metavar="RUN|STAGE", help="a run, or a stage such as train@RUN")
     command_line.run(main, parser)

@@ -24,4 +24,4 @@ def main(_: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    stage.run(main, argparse.ArgumentParser(prog="check", description=__doc__.split("\n\n")[0]), checked=False)
+    stage.run(main, stage.parser("check", __doc__), checked=False)

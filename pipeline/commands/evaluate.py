@@ -173,7 +173,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(prog="evaluate", description=__doc__.split("\n\n")[0])
+    options = stage.parser("evaluate", __doc__)
     options.add_argument("system", help=f"{NAMED}; with --against, a run, a decoding or a file of translations")
     options.add_argument("source", type=Path, nargs="?", help="text to translate, one segment per line")
     options.add_argument("reference", type=Path, nargs="?", help="reference translations, one segment per line")

@@ -246,7 +246,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="export", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("export", __doc__)
     parser.add_argument("run", help=NAMED)
     parser.add_argument("out", type=Path)
     parser.add_argument("--format", choices=FORMATS, required=True)

@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="page", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("page", __doc__)
     parser.add_argument("run", help=NAMED)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine only)")
     parser.add_argument("--name", action="append", default=[], help="a further host name of the server, as of a proxy")

@@ -147,6 +147,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="plan", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("plan", __doc__)
     parser.add_argument("study", nargs="?", help="a study of studies.yaml instead of what params.yaml selects")
     stage.run(main, parser)

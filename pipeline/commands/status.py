@@ -137,4 +137,4 @@ def main(_: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    stage.run(main, argparse.ArgumentParser(prog="status", description=__doc__.split("\n\n")[0]))
+    stage.run(main, stage.parser("status", __doc__))

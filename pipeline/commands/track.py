@@ -30,6 +30,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="track", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("track", __doc__)
     parser.add_argument("paths", type=Path, nargs="*", metavar="PATH")
     stage.run(main, parser, checked=False)

@@ -153,7 +153,7 @@ def main(arguments: argparse.Namespace) -> int | None:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="translate", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("translate", __doc__)
     parser.add_argument("run", help=NAMED)
     parser.add_argument("--n-best", type=int, metavar="N", help="the N best hypotheses of each line, best first")
     parser.add_argument("--scores", action="store_true", help="log-probability divided by the length penalty")

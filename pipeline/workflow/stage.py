@@ -119,6 +119,11 @@ def require_within() -> None:
             )
 
 
+def parser(prog: str, doc: str | None) -> argparse.ArgumentParser:
+    """The parser of a command. Its help begins with the first paragraph of `doc`, which is None under `python -OO`."""
+    return argparse.ArgumentParser(prog=prog, description=(doc or "").split("\n\n")[0])
+
+
 def script(main: Callable[[argparse.Namespace], int | None], prog: str, doc: str, options: str, **name: str) -> None:
     """Run a stage. All `options` are paths and required. `name` is the positional argument with its help, if any."""
     parser = argparse.ArgumentParser(prog=prog, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
