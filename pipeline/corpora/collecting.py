@@ -14,6 +14,7 @@ from pipeline.corpora.evaluation import require_aligned
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import pairs, text
 from pipeline.corpora.holding_out import hold_out
+from pipeline.corpora.letters import swapped
 from pipeline.corpora.sets import lines_of
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import Archive, Part, one_file, pinned
@@ -61,6 +62,9 @@ def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fe
         raise UserError(f"{labels[0]} has {count:,} lines; first: {part.first} asks for more")
     if equal(files, starts):
         raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
+    if swapped([beginning(file, start) for file, start in zip(files, starts)], languages):
+        said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
+        say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")
     return count
 
 
@@ -119,6 +123,14 @@ def equal(files: Files, starts: list[int]) -> bool:
     for file in files:
         file.seek(0, SEEK_END)
     return same
+
+
+def beginning(file: IO[bytes], start: int) -> str:
+    """Return the text of the first 64 KiB from `start` on. Leaves the file at its end."""
+    file.seek(start)
+    text = file.read(1 << 16).decode(errors="ignore")
+    file.seek(0, SEEK_END)
+    return text
 
 
 def append_lines(chunks: Iterable[bytes], file: IO[bytes], label: str, skip: int = 0, first: int | None = None) -> int:

@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import io
+import itertools
 import json
 import lzma
 
@@ -18,6 +19,7 @@ from pipeline.corpora.forms import pairs, text
 from pipeline.settings.download import Part
 from tests import refusals
 from tests.packed import parquet, structs, zipped
+from tests.projects import ROOT
 from transformer.config.reading import read
 
 CODES = ("en", "de")
@@ -128,6 +130,25 @@ def test_equal_sides_are_refused(refused, collected):
     refused(["text/a and text/b hold the same text"], part, a=plain(ENGLISH), b=gzip.compress(plain(ENGLISH)))
     refused(["hold the same text"], {"tsv": "text/my.tsv"}, my_tsv=table(zip(ENGLISH, ENGLISH)))
     assert collected(part, a=plain(ENGLISH), b=plain([*ENGLISH[:-1], "x"])) == [ENGLISH, [*ENGLISH[:-1], "x"]]
+
+
+@pytest.mark.parametrize("codes", [*itertools.combinations(["en", "de", "ja", "zh"], 2)])
+def test_sides_in_the_language_of_the_other_are_said(collected, capsys, codes):
+    """Nothing is said of sides in the right order, of a language without known letters, and of a few words."""
+    demo = (lzma.decompress((ROOT / f"text/demo/train.{code}.xz").read_bytes()) for code in ("en", "de"))
+    english, german = (text.decode().split("\n")[:99] for text in demo)
+    lines = {"en": english, "de": german, "ja": JAPANESE, "zh": CHINESE}
+    a, b = (plain(lines[code] * 2) for code in codes)
+    few = {"a": plain(lines[codes[1]][:5]), "b": plain(lines[codes[0]][:5])}
+    part = {"source": "text/a", "target": "text/b"}
+
+    def said(languages, **files):
+        collected(part, languages, **files)
+        return [line for line in capsys.readouterr().err.split("\n") if "languages" in line]
+
+    assert said(codes, a=a, b=b) == said((codes[0], "xx"), a=b, b=a) == said(codes, **few) == []
+    [swapped] = said(codes, a=b, b=a)
+    assert all(each in swapped for each in ("text/a", "text/b", f"[{codes[0]}, {codes[1]}]"))
 
 
 GROWING = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
