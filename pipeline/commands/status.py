@@ -89,15 +89,16 @@ def not_done(*names: str) -> dict[str, State]:
 
 def state_of(one: PipelineStage, before: Iterable[State], written: Mapping[str, int]) -> State:
     """Return the state of a stage. `written` has the paths that DVC processes are writing, with their process ids."""
-    (kind, _, name), place, made = one.name.partition("@"), place_of(one.name), any(out.hash_info for out in one.outs)
+    (kind, _, name), made = one.name.partition("@"), any(out.hash_info for out in one.outs)
     if pids := [written[out.fs_path] for out in one.outs if out.fs_path in written]:
-        return State(one.name, "running", str(place) if place and place.when >= begun(pids[0]) else "", made)
+        return State(one.name, "running", place_of(one.name, begun(pids[0])), made)
     if waits := [other.stage for other in before if other.kind != "done"]:
         more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
         return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}", made)
     if differs := why_stale(one):
         saved = sorted(unfinished(name), key=lambda path: path.stat().st_mtime) if kind == "train" else []
-        stopped = f"; stopped at {place.reached()}, {saved[-1]} holds its state" if place and saved else ""
+        reached = place_of(one.name).partition(", ")[0]
+        stopped = f"; stopped at {reached}, {saved[-1]} holds its state" if reached and saved else ""
         return State(one.name, "stale", differs + stopped, made)
     return State(one.name, "done", made=made)
 

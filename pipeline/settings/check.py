@@ -1,7 +1,7 @@
 """Checks all of params.yaml. The check can stop a stage but cannot change its result, so no stage depends on it.
 
-Each block is first read as its class (blocks.py), and each name of another entry is looked up. Only if nothing is wrong
-there, settings of several entries are compared (comparisons.py). All errors that a step finds are reported at once.
+Each block is read as its class (blocks.py), then each name of another entry is looked up, and then settings of several
+entries are compared (comparisons.py). All errors that a step finds are reported at once, and end the check.
 """
 
 import re
@@ -25,8 +25,8 @@ REFERENCES = {
     "values": {"model": AVERAGE, "corpus": "in corpora"},
     "reverse_values": {"model": AVERAGE, "reverse": AVERAGE, "corpus": "in corpora"},
     "decodings": {"model": "a model here", "set": "a set"},
-    "reverse_scores": {"model": AVERAGE, "set": "a set"},
-    "searches": {"corpus": "in corpora or back_translations", "model": "in models"},
+    "reverse_scores": {"model": AVERAGE, "set": "the set of a decoding"},
+    "searches": {"corpus": "the corpus of a run", "model": "in models"},  # the user compares the best trial with this run
 }
 
 Check = Callable[[], Any]
@@ -35,7 +35,8 @@ Check = Callable[[], Any]
 def check(params: Mapping[str, Any]) -> None:
     """Raise UserError with a line for each error. The block `studies` of `with_studies`, if present, is also checked."""
     own, studies = {key: value for key, value in params.items() if key != "studies"}, params.get("studies", {})
-    together([partial(convert, Params, own, "params.yaml:"), *references(own)])
+    convert(Params, own, "params.yaml:")
+    together(references(own))
     together([*of_base(own), *comparisons(own)])
     together(partial(selected, params, name) for name in convert(dict[Name, Any], studies, f"{STUDIES}:"))
 
@@ -67,31 +68,30 @@ def of_base(params: Mapping) -> Iterator[Check]:
 
 
 def references(params: Mapping) -> Iterator[Check]:
-    """Yield a check of each name of another entry. What is no mapping or no text is left to the check of the types."""
-    blocks = {block: lines if isinstance(lines := params.get(block), Mapping) else {} for block in (*STUDY, *FIXED)}
-    valid = names(blocks)
+    """Yield a check of each name of another entry."""
+    valid = names(params)
     for block, kinds in REFERENCES.items():
-        for name, values in blocks[block].items():
+        for name, line in params[block].items():
             for key, kind in kinds.items():
-                if isinstance(values, Mapping) and isinstance(value := values.get(key), str):
-                    where = f"params.yaml: {block}.{name}.{key}"
-                    yield partial(require_named, value, valid[kind], kind, f"{where}: ")
+                yield partial(require_named, line[key], valid[kind], kind, f"params.yaml: {block}.{name}.{key}: ")
 
 
-def names(blocks: Mapping[str, Mapping]) -> dict[str, list[str]]:
+def names(params: Mapping) -> dict[str, list[str]]:
     """Return the names of each kind that the selected entries can name."""
-    averages = [f"{run}/average" for run in blocks["runs"]]
-    models = averages + [f"ensembles/{name}" for name in blocks["ensembles"]]
-    models += [f"values/{name}" for block in ("values", "reverse_values") for name in blocks[block]]
-    lines = [line for block in ("runs", "back_translations") for line in blocks[block].values()]
-    used = [line.get("corpus") for line in lines if isinstance(line, Mapping)]
-    with_sets = [name for name in blocks["corpora"] if name in used] + [*blocks["back_translations"]]
+    averages = [f"{run}/average" for run in params["runs"]]
+    models = averages + [f"ensembles/{name}" for name in params["ensembles"]]
+    models += [f"values/{name}" for block in ("values", "reverse_values") for name in params[block]]
+    of_runs = list(dict.fromkeys(line["corpus"] for line in params["runs"].values()))
+    used = [*of_runs, *(line["corpus"] for line in params["back_translations"].values())]
+    with_sets = [name for name in params["corpora"] if name in used] + [*params["back_translations"]]
     return {
-        "in corpora": [*blocks["corpora"]],
-        "in corpora or back_translations": [*blocks["corpora"], *blocks["back_translations"]],
-        "in models": [*blocks["models"]],
-        "in runs": [*blocks["runs"]],
+        "in corpora": [*params["corpora"]],
+        "in corpora or back_translations": [*params["corpora"], *params["back_translations"]],
+        "in models": [*params["models"]],
+        "in runs": [*params["runs"]],
         AVERAGE: averages,
         "a model here": models,
-        "a set": [*blocks["sets"], *(f"{corpus}-{part}" for corpus in with_sets for part in OWN)],
+        "a set": [*params["sets"], *(f"{corpus}-{part}" for corpus in with_sets for part in OWN)],
+        "the corpus of a run": of_runs,
+        "the set of a decoding": list(dict.fromkeys(line["set"] for line in params["decodings"].values())),
     }

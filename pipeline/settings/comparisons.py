@@ -3,17 +3,16 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain, combinations
 from typing import Any
 
 from pipeline.settings.back_translations import decoder
 from pipeline.settings.decodings import decoding_run, unguided
-from pipeline.settings.params import languages, section, text_corpus
+from pipeline.settings.params import languages, require_named, section, text_corpus
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import corpora_needed
 from pipeline.settings.values import value_run
-from transformer.config.reading import UserError, shown, similar
+from transformer.config.reading import UserError, require, shown
 from transformer.config.training import AveragingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
@@ -23,8 +22,8 @@ OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 OWN_NAMES = (("corpora", "back_translations"), ("runs", "decodings", "reverse_values", "values", "searches"))
 
 # What the folders models/, scores/ and work/ hold besides runs
-TAKEN = ["code", "corpora", "decodings", "downloads", "ensembles", "logs"]
-TAKEN += ["progress", "reverse_scores", "searches", "times", "values"]
+FOLDERS = ["code", "corpora", "decodings", "downloads", "ensembles", "logs"]
+FOLDERS += ["progress", "reverse_scores", "searches", "times", "values"]
 
 
 def comparisons(params: Mapping) -> Iterator[Callable[[], None]]:
@@ -33,20 +32,31 @@ def comparisons(params: Mapping) -> Iterator[Callable[[], None]]:
         raise UserError("params.yaml: runs is empty; a run is a line like `demo-tiny: {corpus: demo, model: tiny}`")
     yield partial(check_corpora_in_use, params)
     for block, function in CHECKS.items():
-        yield from (partial(function, params, name, f"params.yaml: {block}.{name}") for name in params[block])
-    for other, block in chain.from_iterable(combinations(blocks, 2) for blocks in OWN_NAMES):
-        yield from (partial(require_own_name, params, block, other, name) for name in params[block])
+        others = taken(params, block)
+        for name in params[block]:
+            yield partial(require_free, block, name, others)
+            yield partial(function, params, name, f"params.yaml: {block}.{name}")
 
 
-def require_own_name(params: Mapping, block: str, other: str, name: str) -> None:
-    if name in params[other]:
-        raise UserError(f"params.yaml: {block}: {name!r} is also a name in `{other}`; another name is expected")
+def taken(params: Mapping, block: str) -> dict[str, str]:
+    """Return the names that the entries of a block cannot have, each with what has this name."""
+    before = [other for blocks in OWN_NAMES if block in blocks for other in blocks[: blocks.index(block)]]
+    found = {name: f"a name in `{other}`" for other in before for name in params[other]}
+    if block == "runs":
+        found |= dict.fromkeys(FOLDERS, "a folder of models/, scores/ or work/")
+    if block == "sets":  # the set would overwrite the folder of the other
+        corpora = (*params["corpora"], *params["back_translations"])
+        found |= {f"{corpus}-{part}": f"a set of the corpus {corpus}" for corpus in corpora for part in OWN}
+    return found
+
+
+def require_free(block: str, name: str, others: Mapping[str, str]) -> None:
+    if name in others:
+        raise UserError(f"params.yaml: {block}: {name!r} is also {others[name]}; another name is expected")
 
 
 def check_run(params: Mapping, name: str, where: str) -> None:
     """Check a run. It must write and keep at least as many checkpoints as it averages."""
-    if name in TAKEN:
-        raise UserError(f"params.yaml: runs: a run cannot be named {name!r}, a folder of models/, scores/ or work/")
     _, _, training = run_settings(params, name)
     wanted = section(params, "models", params["runs"][name]["model"], "averaging", AveragingConfig).checkpoints
     written, why = math.ceil(training.steps / training.checkpoint_every), ""
@@ -67,23 +77,16 @@ def check_run(params: Mapping, name: str, where: str) -> None:
 def check_corpora_in_use(params: Mapping) -> None:
     """Check that `corpora_in_use` lists exactly the corpora of `runs` and `back_translations`. DVC cannot derive them."""
     in_use, needed = params["corpora_in_use"], corpora_needed(params)
-    lines = [f"add {name!r}, the corpus of {user}" for name, user in needed.items() if name not in in_use]
-    lines += [f"remove {shown(name)}, which no run uses" for name in dict.fromkeys(in_use) if name not in needed]
-    lines += [f"remove {shown(name)}, which is listed twice" for name in needed if in_use.count(name) > 1]
-    if lines:
-        raise UserError(*(f"params.yaml: corpora_in_use: {line}" for line in lines))
+    expected = f"[{', '.join(needed)}], the corpora of `runs` and `back_translations`, is expected"
+    require(sorted(in_use) == sorted(needed), "params.yaml: corpora_in_use", in_use, expected)
 
 
 def check_set(params: Mapping, name: str, where: str) -> None:
-    """Check a set. It must not have the name of a corpus's own dev or test set, whose folder it would overwrite."""
+    """Check a set. Its archive, if any, must be one of its corpus."""
     corpus, archive = params["sets"][name]["corpus"], params["sets"][name].get("archive")
-    archives = list(params["corpora"][corpus]["download"].get("archives") or {})
-    if archive is not None and archive not in archives:
-        named = f"corpora.{corpus}; {similar(archive, archives)}"
-        raise UserError(f"{where}.archive: {archive} is not an archive of {named}")
-    own = {f"{each}-{part}": each for block in ("corpora", "back_translations") for each in params[block] for part in OWN}
-    if name in own:
-        raise UserError(f"params.yaml: sets: a set cannot be named {name!r}: the corpus {own[name]} has a set of this name")
+    if archive is not None:
+        known = list(params["corpora"][corpus]["download"].get("archives") or {})
+        require_named(archive, known, f"an archive of corpora.{corpus}", f"{where}.archive: ")
 
 
 def check_ensemble(params: Mapping, name: str, where: str) -> None:
@@ -114,23 +117,15 @@ def check_decoding(params: Mapping, name: str, where: str) -> None:
             f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
             "values/NAME is expected, with a NAME of `values` or `reverse_values`"
         )
-    corpora = corpus_of(params, decoding.model), corpus_of_set(params, decoding.set)
-    of_run, of_set = (languages(params, corpus) for corpus in corpora)
-    if of_run != of_set:
-        pairs = [" to ".join(pair) for pair in (of_run, of_set)]
-        raise UserError(f"{where}: the model translates {pairs[0]}, and the set {decoding.set} is {pairs[1]}")
+    require_languages(params, decoding.model, languages(params, corpus_of_set(params, decoding.set)), f"{where}.model")
 
 
 def check_reverse_score(params: Mapping, name: str, where: str) -> None:
-    """Check a line of `reverse_scores`. Its set must be the set of a decoding and must occur in no other line.
+    """Check a line of `reverse_scores`. Its set must occur in no other line.
 
     Its run must translate from the target language to the source language of the set.
     """
     model, chosen = (params["reverse_scores"][name][key] for key in ("model", "set"))
-    sets = dict.fromkeys(decoding["set"] for decoding in params["decodings"].values())
-    if chosen not in sets:
-        known = ", ".join(sets) or "none"
-        raise UserError(f"{where}.set: {shown(chosen)} is translated by none of `decodings`; their sets are {known}")
     for other, values in params["reverse_scores"].items():
         if other != name and values["set"] == chosen:
             raise UserError(f"{where}.set: {chosen} is also the set of {other}; one line for each set is expected")
@@ -138,7 +133,7 @@ def check_reverse_score(params: Mapping, name: str, where: str) -> None:
 
 
 def check_back_translation(params: Mapping, name: str, where: str) -> None:
-    """Check a back-translation. Its run must translate in the reverse direction, and must not be trained on it."""
+    """Check a back-translation. Its run must translate in the reverse direction; DVC refuses one trained on it."""
     line = params["back_translations"][name]
     decoder(params, name)
     require_reverse(params, line["run"], name, f"{where}.run")
@@ -148,22 +143,10 @@ def check_back_translation(params: Mapping, name: str, where: str) -> None:
             f"{where}.tagged: true is not possible with the vocabulary of {line['corpus']}: with unknown: unk, the "
             "tag, which is the unknown piece, occurs in text; use unknown: byte_fallback or tagged: false"
         )
-    users = [name]
-    while (corpus := params["runs"][run := params["back_translations"][users[-1]]["run"]]["corpus"]) not in users:
-        if corpus not in params["back_translations"]:
-            return
-        users.append(corpus)
-    raise UserError(
-        f"params.yaml: back_translations.{users[-1]}.run: {run} is trained on {corpus}, which therefore needs "
-        f"itself ({' <- '.join([*users, corpus])}); a run that is trained on another corpus is expected"
-    )
 
 
-def check_search(params: Mapping, name: str, where: str) -> None:
-    """Check a search. Its corpus must be the corpus of a run in `runs`, with which the user compares the best trial."""
-    corpus, known = search(params, name).corpus, dict.fromkeys(run["corpus"] for run in params["runs"].values())
-    if corpus not in known:
-        raise UserError(f"{where}.corpus: {shown(corpus)} is the corpus of no run; those of `runs` are {', '.join(known)}")
+def check_search(params: Mapping, name: str, _: str) -> None:
+    search(params, name)
 
 
 def corpus_of(params: Mapping[str, Any], model: str) -> str:
@@ -183,9 +166,14 @@ def corpus_of_set(params: Mapping, name: str) -> str:
 def require_reverse(params: Mapping, model: str, corpus: str, where: str) -> None:
     """Raise UserError unless a run or its model folder translates in the reverse direction of `corpus`."""
     source, target = languages(params, corpus)
-    of_run = languages(params, corpus_of(params, model))
-    if of_run != (target, source):
-        raise UserError(f"{where}: {model} translates {' to '.join(of_run)}; a run from {target} to {source} is expected")
+    require_languages(params, model, (target, source), where)
+
+
+def require_languages(params: Mapping, model: str, expected: tuple[str, str], where: str) -> None:
+    found = languages(params, corpus_of(params, model))
+    if found != expected:
+        said = f"{model} translates {' to '.join(found)}; a run from {' to '.join(expected)} is expected"
+        raise UserError(f"{where}: {said}")
 
 
 CHECKS: dict[str, Callable[[Mapping, str, str], None]] = {

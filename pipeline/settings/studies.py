@@ -27,14 +27,10 @@ def study(params: Mapping, name: str) -> dict:
     """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
     require_named(name, list(params["studies"]), f"a study of {STUDIES}")
     blocks = {key: params["studies"][name].get(key) or {} for key in STUDY}
-    return {**blocks, "corpora_in_use": list(corpora_needed({**params, **blocks}))}
+    return {**blocks, "corpora_in_use": corpora_needed({**params, **blocks})}
 
 
-def corpora_needed(params: Mapping) -> dict[str, str]:
-    """Return the entries of `corpora` that are needed, each with the first run or back-translation that needs it."""
-    users = [(line["corpus"], f"runs.{run}") for run, line in params["runs"].items()]
-    users += [(name, f"back_translations.{name}") for name in params["back_translations"]]
-    found: dict[str, str] = {}
-    for corpus, user in users:
-        found.setdefault(text_corpus(params, corpus), user)
-    return found
+def corpora_needed(params: Mapping) -> list[str]:
+    """Return the entries of `corpora` of which the runs and the back-translations are made."""
+    used = [*(line["corpus"] for line in params["runs"].values()), *params["back_translations"]]
+    return list(dict.fromkeys(text_corpus(params, corpus) for corpus in used))

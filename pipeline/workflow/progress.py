@@ -1,17 +1,14 @@
 """The progress of a running stage, as a bar on a terminal and as a file that other processes read.
 
-DVC sets DVC_STAGE to the name of the stage. The bar then writes work/progress/STAGE.json about once a second.
+DVC sets DVC_STAGE to the name of the stage. The bar then writes work/progress/STAGE.txt about once a second.
 Snakemake's live line (screen.py) and `make status` read the file. A completed bar removes its file. The file of a
 stopped stage remains and shows where the stage stopped.
 """
 
 import contextlib
 import io
-import json
 import os
 import sys
-import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +19,16 @@ from pipeline.workflow.times import duration
 PLACES = Path("work/progress")
 
 
-@dataclass(frozen=True)
-class Place:
-    """The progress of a task of a stage. `left` is the remaining time in seconds. `total` and `left` may be unknown."""
+def place_of(stage: str, since: float = 0.0) -> str:
+    """Return the progress of a stage, such as `step 420 of 1,200, loss 2.310, 5 s left`, if it was written after `since`.
 
-    when: float  # the time of writing, in seconds since 1970
-    task: str
-    unit: str
-    done: float
-    total: float | None
-    left: float | None
-    note: str
-
-    def reached(self) -> str:
-        """Return a text such as `step 420 of 1,200` or `12.0 of 40.0 MB`."""
-        if self.unit == "B":
-            numbers = [self.done / 1e6, *([] if self.total is None else [self.total / 1e6])]
-            return " of ".join(f"{number:,.1f}" for number in numbers) + " MB"
-        return f"{self.unit} {self.done:,}" + ("" if self.total is None else f" of {self.total:,}")
-
-    def __str__(self) -> str:
-        left = "" if self.left is None else f"{duration(self.left)} left"
-        return ", ".join(filter(None, [self.task, self.reached(), self.note, left]))
-
-
-def place_of(stage: str) -> Place | None:
-    """Return the progress of a running or stopped stage. None if the stage has no bar or has completed its bar."""
+    It is empty if the stage has no bar or has completed its bar.
+    """
+    path = PLACES / f"{stage}.txt"
     try:
-        return Place(**json.loads((PLACES / f"{stage}.json").read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
+        return path.read_text(encoding="utf-8") if path.stat().st_mtime >= since else ""
+    except OSError:
+        return ""
 
 
 class Progress(tqdm):
@@ -59,7 +36,7 @@ class Progress(tqdm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         stage = os.environ.get("DVC_STAGE")
-        self.place = PLACES / f"{stage}.json" if stage else None
+        self.place = PLACES / f"{stage}.txt" if stage else None
         self.drawn = sys.stderr.isatty()
         # The rate is that of the last minute, about. With tqdm's default, a pause of seconds makes hours of the time left.
         options |= {"mininterval": 1.0, "smoothing": 0.02, "file": None if self.drawn else io.StringIO()}
@@ -76,14 +53,20 @@ class Progress(tqdm):
         """Write the progress to `path`. The file is not synced and OSError is ignored: no result depends on the file."""
         shown = self.format_dict
         rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
-        left = (self.total - self.n) / rate if rate and self.total is not None else None
-        task, note = self.desc.removesuffix(": "), str(self.postfix or "")
-        place = Place(time.time(), task, self.unit, self.n, self.total, left, note)
+        left = f"{duration((self.total - self.n) / rate)} left" if rate and self.total is not None else ""
+        text = ", ".join(filter(None, [self.desc.removesuffix(": "), self.reached(), self.postfix, left]))
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}.partial")
-            temporary.write_text(json.dumps(asdict(place)), encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8")
             temporary.replace(path)
+
+    def reached(self) -> str:
+        """Return a text such as `step 420 of 1,200` or `12.0 of 40.0 MB`."""
+        numbers = [self.n] if self.total is None else [self.n, self.total]
+        if self.unit == "B":
+            return " of ".join(f"{number / 1e6:,.1f}" for number in numbers) + " MB"
+        return f"{self.unit} " + " of ".join(f"{number:,}" for number in numbers)
 
     def close(self) -> None:
         super().close()

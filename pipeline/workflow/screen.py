@@ -47,9 +47,7 @@ class Running:
         return time.monotonic() - self.started
 
     def __str__(self) -> str:
-        place = place_of(self.stage)
-        here = place and place.when >= self.since  # not the progress file of an earlier start
-        return f"{self.stage}: {place if here else duration(self.seconds)}"
+        return f"{self.stage}: {place_of(self.stage, self.since) or duration(self.seconds)}"
 
 
 class Screen(logging.Handler):

@@ -1,8 +1,8 @@
 """The times of a stage and the hardware it ran on, in files that neither DVC nor git tracks: work/times/.
 
-Outputs that DVC tracks do not contain times, so equal results have equal outputs. A times file records the sha256 of
-the output that it belongs to, so its times are not shown for another output. The times of earlier outputs are kept,
-because DVC can restore these outputs, for example after a change of branch.
+Outputs that DVC tracks do not contain times, so equal results have equal outputs. A times file maps the sha256 of each
+output that the stage has made here to its times. Those of earlier outputs are kept, because DVC can restore these outputs,
+for example after a change of branch.
 """
 
 import contextlib
@@ -10,30 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.config.reading import UserError, convert
-from transformer.files import read_json, sha256, write_json
+from pipeline.settings.score_files import content, within
+from transformer.config.reading import UserError
+from transformer.files import sha256, write_json
 
 
 def write_times(path: Path, output: Path, times: Mapping[str, Any]) -> None:
-    """Write the times of the stage that made the file `output`. Those of other outputs are kept under `earlier`."""
-    made, earlier = sha256(output), {}
+    """Write the times of the stage that made the file `output`. Those of other outputs are kept."""
+    known = None
     with contextlib.suppress(UserError):  # a damaged file has no times to keep
-        earlier = {key: each for key, each in known_times(path).items() if key not in ("", made)}
-    write_json(path, {**times, "output_sha256": made, "earlier": earlier})
+        known = content(path)
+    write_json(path, {**(known or {}), sha256(output): times})
 
 
 def read_times(path: Path, output: Path) -> dict[str, Any] | None:
     """Return the times of the stage that made the file `output`, or None if there are none for its content."""
-    return known_times(path).get(sha256(output)) if output.exists() else None
-
-
-def known_times(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the times in a file by the sha256 of the output to which they belong."""
-    newest = convert(dict[str, Any], read_json(path), str(path)) if path.exists() else {}
-    return {
-        **convert(dict[str, Any], newest.pop("earlier", {}), f"{path}: earlier"),
-        newest.pop("output_sha256", ""): newest,
-    }
+    return within(content(path), sha256(output)) if output.exists() else None
 
 
 def duration(seconds: float) -> str:

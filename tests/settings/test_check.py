@@ -120,17 +120,24 @@ def test_every_key_that_is_misspelt_or_missing_in_base_is_refused_in_one_line(sm
 
 def test_all_errors_are_reported_at_once_each_in_a_line(params):
     wrong = without(spoilt(params, "base.training.stepz", 1), ("base", "training", "steps"))
-    for place, value in {"machine.nodes": 0, "runs.demo-tiny.corpus": "dmo", "base.model.N": True, "new": {}}.items():
+    for place, value in {"machine.nodes": 0, "base.model.N": True, "new": {}}.items():
         wrong = spoilt(wrong, place, value)
-    starts = ["base.training.stepz: ", "machine.nodes: 0", "runs.demo-tiny.corpus: 'dmo'", "base.model.N: True", "new: "]
+    starts = ["base.training.stepz: ", "machine.nodes: 0", "base.model.N: True", "new: "]
     said = refusals(wrong)
-    assert len(said) == 5 and all(any(line.startswith(f"params.yaml: {start}") for line in said) for start in starts)
+    assert len(said) == 4 and all(any(line.startswith(f"params.yaml: {start}") for line in said) for start in starts)
+    (line,) = refusals(spoilt(spoilt(params, "runs.demo-tiny.corpus", "dmo"), "runs.demo-tiny.d_model", 3))
+    assert line.startswith("params.yaml: runs.demo-tiny.corpus: 'dmo'"), "names are looked up before settings are compared"
     params = spoilt(params, "runs.second", {"corpus": "demo", "model": "tiny", "keep": 2})
     for place, value in {"runs.demo-tiny.d_model": 3, "corpora_in_use": ["multi30k"], "decodings.second": LINE}.items():
         params = spoilt(params, place, value)
-    starts = ["second", "demo-tiny.d_model: 3", ": 'second' is also", ": add 'demo'", ": remove 'multi30k'"]
+    starts = [
+        "second",
+        "demo-tiny.d_model: 3",
+        ": 'second' is also",
+        "corpora_in_use: ['multi30k'] is not possible; [demo],",
+    ]
     said = refusals(params)
-    assert len(said) == 5 and all(any(start in line for line in said) for start in starts), "of several entries"
+    assert len(said) == 4 and all(any(start in line for line in said) for start in starts), "of several entries"
 
 
 LINE = {"model": "demo-tiny/average", "set": "demo-test"}
@@ -159,12 +166,12 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),
         ("studies.demo.runs.demo-tiny.d_model", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 3"),
         ("studies.demo.decodings", {"d": {"model": "h1/average", "set": "demo-test"}}, "valid names are demo-tiny/average"),
-        ("sets.demo-test", {"corpus": "demo", **BOTH}, "the corpus demo has a set of this name"),
+        ("sets.demo-test", {"corpus": "demo", **BOTH}, "'demo-test' is also a set of the corpus demo"),
         ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: 3"),
         ("decodings.d", {**LINE, "model": "ensembles/e"}, "valid names are demo-tiny/average"),
         ("decodings.d", {**LINE, "set": "demo"}, "'demo' is not a set; did you mean 'demo-dev'?"),
         ("decodings.demo-tiny", LINE, "is also a name in `runs`"),
-        ("reverse_scores.r", LINE, "their sets are none"),
+        ("reverse_scores.r", LINE, "is not the set of a decoding; valid names are none"),
         ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("studies.demo.runs.demo-tiny.beam", 1, "studies.yaml: demo.runs.demo-tiny.beam: unknown key; "),
     ],

@@ -64,7 +64,7 @@ def params(params) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"corpus": "multi30k"}, "searches.small.corpus: 'multi30k' is the corpus of no run"),
+        ({"corpus": "multi30k"}, "searches.small.corpus: 'multi30k' is not the corpus of a run; valid names are demo"),
         ({"space": {"dropuot": [0.1]}}, "searches.small.space.dropuot: unknown key; did you mean 'dropout'?"),
         ({"space": {"dropout": {"low": 0.0, "high": 0.1, "scale": "log"}}}, "dropout.low: 0.0 is not possible; a numb"),
         ({"space": {"N": {"low": 1.5, "high": 3, "scale": "linear"}}}, "space.N: {'high': 3, 'low': 1.5"),
