@@ -322,7 +322,11 @@ def test_requests_that_do_not_come_end_and_those_beyond_the_limit_are_503():
 def test_a_name_that_another_site_controls_is_refused(server, host):
     """DNS rebinding: the site points its own name at this machine, and its page asks this server."""
     for method, path in (("GET", ""), ("POST", "translate"), ("GET", "model")):
-        assert server.ask(method, path, headers={"Host": host}).status_code == 400
+        refused = server.ask(method, path, headers={"Host": host})
+        assert refused.status_code == 400 and repr(host) in refused.json()["error"] and "--name" in refused.json()["error"]
+    with connect(server, f"HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()) as connection:
+        head = connection.makefile("rb").read()
+    assert head.startswith(b"HTTP/1.1 400") and head.endswith(b"\r\n\r\n"), "no body"
 
 
 def test_head_is_answered_as_get_without_a_body(server):

@@ -91,7 +91,7 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
 
     app = FastAPI(title="Translation", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(BoundedBody, most=limits.body, seconds=limits.seconds)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+    app.add_middleware(known_hosts, hosts=hosts)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(AnyHTTPException, refused)
     add_translation(app, viewer, limits)
@@ -107,6 +107,22 @@ class Page(StaticFiles):
         response = super().file_response(*arguments, **options)
         response.headers.update(HEADERS)
         return response
+
+
+def known_hosts(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
+    """Middleware that answers 400 to a request for another host, in JSON. Starlette's own answer is plain text."""
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        async def refuse(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                host = Request(scope).headers.get("host", "")[:80]
+                error = f"Host is {host!r}, which is no name of this server; its option --name HOST adds one"
+                await JSONResponse({"error": error}, 400)(scope, receive, send)
+
+        checks = TrustedHostMiddleware(lambda *_: app(scope, receive, send), hosts, www_redirect=False)
+        await checks(scope, receive, refuse)
+
+    return checked
 
 
 class BoundedBody:
