@@ -112,9 +112,9 @@ docs: $(INSTALLED)  ## write build/docs, the documentation of the package transf
 	pdoc --output-directory build/docs ./transformer '!transformer.fast.kernels'
 
 bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; write benchmarks/results
-	python -m benchmarks.record training
-	python -m benchmarks.record --into decoding-base decoding --shape base
-	python -m benchmarks.record workflow
+	python -m benchmarks.training --record training
+	python -m benchmarks.decoding --shape base --record decoding-base
+	python -m benchmarks.workflow --record workflow
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(if $(STUDY),"$$STUDY")

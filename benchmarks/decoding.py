@@ -4,31 +4,25 @@
     python -m benchmarks.decoding --shape base [--sentences 500] [--rounds 3]
 
 The beam is 4, without a length penalty. The precisions are float32 and the one that `decoding.precision: auto` chooses
-on this machine; CTranslate2 also computes in int8. The systems take turns. For each system and precision, the table has
-the median of target tokens per second over the rounds, our speed in the same precision (for int8, in `auto`) divided by
-the system's, the share of translations equal to ours in float32, and sacreBLEU if there is a reference. The row of a
-system that cannot translate on this machine shows dashes and the reason.
+on this machine; CTranslate2 also computes in int8. Each system has its own process, and the systems take turns. For each
+system and precision, the table has the median of target tokens per second over the rounds, our speed in the same precision
+(for int8, in `auto`) divided by the system's, the share of translations equal to ours in float32, and sacreBLEU if there
+is a reference. The row of a system that cannot translate on this machine shows dashes and the reason.
 
 Batches are sorted by length. Our batches are those of pipeline.decode. The peers' batches have the same size on a GPU, and
 at most `PEERS` source pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our
-decoder, but at most 4 batches at once. generate has no such mode. All systems run
-in one process, which keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by
-default, which suits generate. With fewer than 8 `--threads`, each thread of our decoder has one OpenMP thread, which does
-not spin.
+decoder, but at most 4 batches at once. generate has no such mode. All processes keep the memory that they free, as
+pipeline.decode does. The threads are those of params.yaml.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
 """
 
 import argparse
-import dataclasses
-import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterable
-from contextlib import closing
-from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +30,13 @@ import numpy as np
 import torch
 from sacrebleu.metrics import BLEU
 
+from benchmarks import record
 from benchmarks.peers import marian
-from benchmarks.process import Process
-from benchmarks.provenance import shown
+from benchmarks.record import Table
+from benchmarks.turns import Turn, take_turns
 from pipeline.commands.export import ctranslate2_spec, tensors_of
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
-from pipeline.workflow import stage
-from pipeline.workflow.hardware import processor
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -51,7 +44,7 @@ from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import Beam
 from transformer.decoding import batches_by_length, model_in, search_batches, settings_on
-from transformer.device import at_once
+from transformer.device import at_once, device_of, precision_of
 from transformer.layout import pad
 from transformer.memory import keep_freed
 from transformer.model import Transformer
@@ -61,29 +54,24 @@ from transformer.vocabulary import Vocabulary
 VOCABULARY, LENGTH = 37000, 27
 PEERS = 4096  # batch_tokens of the peers on a CPU; CTranslate2 is slower with more
 
-
-System = tuple[str, str]
-"""The name of a system, and its precision."""
-
 Batch = list[list[int]]
 """Source sentences or their translations, as ids of pieces."""
 
-Translate = Callable[[list[Batch]], list[Batch]]
-"""A function from batches of sources to batches of translations."""
+Translate = Callable[[Batch, list[list[int]]], Iterable[Batch]]
+"""A function of all sources and of batches of their numbers. Returns the translations of each batch."""
 
 
-def ours(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
-    converted = model_in(precision, model)
+def ours(model: Transformer, config: DecodingConfig) -> Translate:
+    converted = model_in(config.precision, model)
 
-    def translations(batches: list[Batch]) -> list[Batch]:
-        numbers = [range(*ends) for ends in pairwise(accumulate(map(len, batches), initial=0))]
-        found = search_batches([converted], [*chain(*batches)], numbers, Beam(config), config, 1)
-        return [[best.ids for best, *_ in searched.translations] for searched in found]
+    def translations(sources: Batch, batches: list[list[int]]) -> Iterator[Batch]:
+        for searched in search_batches([converted], sources, batches, Beam(config), config, 1):
+            yield [best.ids for best, *_ in searched.translations]
 
     return translations
 
 
-def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
+def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -92,7 +80,7 @@ def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> 
     assert not missing.unexpected_keys, missing
     peer.tie_weights()
     device = model.embedding.device
-    peer.to(device, getattr(torch, precision))
+    peer.to(device, getattr(torch, config.precision))
 
     @torch.inference_mode()
     def translation(sources: Batch) -> Batch:
@@ -107,10 +95,10 @@ def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> 
         )
         return [[token for token in row if token not in (PAD, BOS, EOS)] for row in out.tolist()]
 
-    return lambda batches: list(map(translation, batches))
+    return lambda sources, batches: (translation([sources[number] for number in numbers]) for numbers in batches)
 
 
-def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
+def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
     import ctranslate2
 
     pieces = [f"<{number}>" for number in range(len(model.embedding))]
@@ -121,9 +109,8 @@ def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> T
     batches_at_once = config.threads if device == "cpu" else 1
     with tempfile.TemporaryDirectory() as folder:
         ctranslate2_spec(model.cpu(), pieces).save(folder)
-        model.to(device)
         peer = ctranslate2.Translator(
-            folder, device=device, inter_threads=batches_at_once, intra_threads=1, compute_type=precision
+            folder, device=device, inter_threads=batches_at_once, intra_threads=1, compute_type=config.precision
         )
 
     def start(sources: Batch) -> list:
@@ -136,111 +123,96 @@ def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> T
             asynchronous=True,
         )
 
-    def translations(batches: list[Batch]) -> list[Batch]:
-        started = [start(sources) for sources in batches]
+    def translations(sources: Batch, batches: list[list[int]]) -> list[Batch]:
+        started = [start([sources[number] for number in numbers]) for numbers in batches]
         return [[[number_of[p] for p in one.result().hypotheses[0]] for one in results] for results in started]
 
     return translations
 
 
-# Each function takes the precision to compute in: float32 or bfloat16, for CTranslate2 also int8. It imports its library
-# when called, and raises ImportError if the library is not installed.
+# Each function imports its library when called, and raises ImportError if the library is not installed.
 SYSTEMS = {"ours": ours, "Hugging Face generate": hugging_face, "CTranslate2": ctranslate2}
 
 
-def available(
-    chosen: Iterable[System], model: Transformer, config: DecodingConfig, sources: Batch
-) -> tuple[dict[System, Translate], dict[System, str]]:
-    """The systems that can translate `sources` on this machine, and the reason why each of the others cannot."""
-    systems, reasons = {}, {}
-    for system in chosen:
-        name, precision = system
-        try:
-            systems[system] = SYSTEMS[name](model, config, precision)
-            systems[system]([sources])
-        except (ImportError, RuntimeError, ValueError) as error:
-            # CTranslate2 reports missing CUDA libraries only at its first batch.
-            if name == "ours":
-                raise
-            systems.pop(system, None)
-            reasons[system] = str(error).split("\n")[0]
-    return systems, reasons
-
-
-def run(system: Translate, sources: Batch, batches: list[list[int]], threads: int) -> tuple[Batch, float]:
-    """The translations, in the order of `sources`, and the time in seconds."""
-    torch.set_num_threads(threads)  # CTranslate2 changes the setting of the process
-    results: Batch = [[]] * len(sources)
-    started = time.perf_counter()
-    translations = system([[sources[number] for number in numbers] for numbers in batches])
-    seconds = time.perf_counter() - started
-    for number, ids in zip(chain(*batches), chain(*translations)):
-        results[number] = ids
-    return results, seconds
-
-
-@dataclass
+@dataclass(frozen=True)
 class Task:
-    """The sentences that all systems translate."""
+    """Sentences that a system translates with these settings. The precision of CTranslate2 may also be int8."""
 
-    label: str
+    weights: str | Path  # a shape of params.yaml, for random weights, or a model folder
     sources: Batch
-    rounds: int
-    bleu: Callable[[Batch], str]  # takes translations in the order of `sources`
+    config: DecodingConfig
+    system: str = "ours"
 
-    def compare(self, names: list[str], model: Transformer, config: DecodingConfig) -> list[list[str]]:
-        """The rows of the table for these systems. `config.precision` is the one that `auto` chooses here."""
-        precisions = dict.fromkeys((config.precision, "float32"))
-        chosen = [(name, precision) for precision in precisions for name in names] + [("CTranslate2", "int8")]
-        systems, reasons = available(chosen, model, config, self.sources[:1])
-        count, tokens = len(self.sources), max(1, config.batch_tokens // config.beam)
-        lengths, device = [len(source) for source in self.sources], model.embedding.device
-        most = tokens if device.type == "cuda" else min(tokens, PEERS // config.beam)
-        by_length = batches_by_length(lengths, most)
-        own = batches_by_length(lengths, tokens, at_once(device, config.threads))
-        speeds: dict[System, list[float]] = {system: [] for system in systems}
-        results: dict[System, Batch] = {}
-        for number in range(self.rounds + 1):
-            for system, translations in systems.items():
-                batches = own if system[0] == "ours" else by_length
-                # Round 0 is a warm-up on the first and the last batch. In `by_length`, these are the longest and shortest.
-                batches = batches if number else [batches[0], batches[-1]]
-                results[system], seconds = run(translations, self.sources, batches, config.threads)
-                if number:
-                    speeds[system].append(sum(len(ids) + 1 for ids in results[system]) / seconds)
-        rows = []
-        for system, measured in speeds.items():
-            speed = statistics.median(measured)
-            ours = ("ours", system[1]) if ("ours", system[1]) in speeds else ("ours", config.precision)
-            ratio = statistics.median(speeds[ours]) / speed
-            same = sum(a == b for a, b in zip(results[system], results["ours", "float32"])) / count
-            cells = [f"{speed:,.0f}", f"{ratio:.2f}", f"{same:.1%}", self.bleu(results[system])]
-            rows.append([self.label, ", ".join(system), *cells])
-        return rows + [[self.label, f"{', '.join(system)}: {reason}", *4 * "–"] for system, reason in reasons.items()]
+    def model(self) -> Transformer:
+        if isinstance(self.weights, Path):
+            return load_model(self.weights / WEIGHTS, torch.device("cpu"))[0]
+        torch.manual_seed(1)
+        return Transformer(section(load(), "models", self.weights, "model", ModelConfig), VOCABULARY).eval()
 
 
-def scorer(vocabulary: Vocabulary, reference: list[str]) -> Callable[[Batch], str]:
-    return lambda translations: f"{BLEU().corpus_score(vocabulary.decode(translations), [reference]).score:.2f}"
+def translated(task: Task) -> Turn:
+    """A translation of all sentences, in their order."""
+    keep_freed()
+    torch.set_num_threads(task.config.threads)
+    model, device, own = task.model(), device_of("auto"), task.system == "ours"
+    config = settings_on(device, task.config, model.config.d_model)
+    tokens = config.batch_tokens if own or device.type == "cuda" else min(config.batch_tokens, PEERS)
+    threads = at_once(device, config.threads) if own else 1
+    batches = batches_by_length([*map(len, task.sources)], max(1, tokens // config.beam), threads)
+    translate = SYSTEMS[task.system](model.to(device), config)
+
+    def turn() -> tuple[int, Batch]:
+        found = dict(zip(chain(*batches), chain(*translate(task.sources, batches))))
+        return sum(len(ids) + 1 for ids in found.values()), [found[number] for number in range(len(found))]
+
+    return turn
 
 
-def random_task(shape: str, sentences: int, rounds: int) -> tuple[Transformer, Task]:
-    torch.manual_seed(1)
-    model = Transformer(section(load(), "models", shape, "model", ModelConfig), VOCABULARY).eval()
-    sources = np.random.default_rng(1).integers(4, VOCABULARY, (sentences, LENGTH)).tolist()
-    return model, Task(f"{shape}, random", sources, rounds, lambda _: "–")
+def task_of(arguments: argparse.Namespace) -> tuple[Task, Callable[[Batch], str]]:
+    """The sentences of the command line, for our system, and the BLEU of their translations."""
+    if bool(arguments.shape) == bool(arguments.text):
+        raise UserError("give either a model folder and a text, or --shape")
+    config = replace(section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig), alpha=0.0)
+    if arguments.shape:
+        sources = np.random.default_rng(1).integers(4, VOCABULARY, (arguments.sentences, LENGTH)).tolist()
+        return Task(arguments.shape, sources, replace(config, extra_length=0)), lambda _: "–"
+    vocabulary = Vocabulary(arguments.model / "vocabulary.model")
+    paths = (arguments.text, arguments.reference or arguments.text)
+    pairs = list(zip(*(read_lines(path)[: arguments.sentences] for path in paths), strict=True))
+    kept = [(ids, line) for ids, (_, line) in zip(vocabulary.encode([line for line, _ in pairs]), pairs) if ids]
+    sources, references = map(list, zip(*kept))  # without empty lines
+
+    def bleu(translations: Batch) -> str:
+        return f"{BLEU().corpus_score(vocabulary.decode(translations), [references]).score:.2f}"
+
+    return Task(arguments.model, sources, config), bleu if arguments.reference else lambda _: "–"
 
 
-def text_task(folder: Path, text: Path, reference: Path | None, sentences: int, rounds: int) -> tuple[Transformer, Task]:
-    model, _ = load_model(folder / WEIGHTS, torch.device("cpu"))
-    vocabulary = Vocabulary(folder / "vocabulary.model")
-    pairs = list(zip(*(read_lines(path)[:sentences] for path in (text, reference or text)), strict=True))
-    sources, references = vocabulary.encode([line for line, _ in pairs]), [line for _, line in pairs]
-    kept = [number for number, source in enumerate(sources) if source]  # without empty lines
-    bleu = scorer(vocabulary, [references[number] for number in kept]) if reference else lambda _: "–"
-    return model, Task(str(folder), [sources[number] for number in kept], rounds, bleu)
+def measure(arguments: argparse.Namespace) -> Iterator[Table]:
+    task, bleu = task_of(arguments)
+    label, auto = (
+        f"{arguments.shape}, random" if arguments.shape else str(arguments.model),
+        precision_of("auto", device_of("auto")),
+    )
+    chosen: list[tuple[str, Any]] = [
+        (system, precision) for precision in dict.fromkeys((auto, "float32")) for system in SYSTEMS
+    ]
+    tasks = {
+        f"{system}, {precision}": replace(task, system=system, config=replace(task.config, precision=precision))
+        for system, precision in [*chosen, ("CTranslate2", "int8")]
+    }
+    turns = take_turns({name: (each.system == "ours", translated, each) for name, each in tasks.items()}, arguments.rounds)
+    rows = []
+    for name, found in turns.results.items():
+        precision = tasks[name].config.precision
+        own = f"ours, {precision}" if f"ours, {precision}" in tasks else f"ours, {auto}"
+        same = sum(map(list.__eq__, found, turns.results["ours, float32"])) / len(found)
+        rows.append([label, name, turns.speed(name), turns.ratio(own, name), f"{same:.1%}", bleu(found)])
+    rows += [[label, f"{name}: {reason}", *4 * "–"] for name, reason in turns.reasons.items()]
+    yield {"columns": ["model", "system", "target tokens/s", "ours / this", "same as ours", "BLEU"], "rows": rows}
 
 
-def options() -> argparse.ArgumentParser:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.decoding", description=__doc__.split("\n\n")[0])
     parser.add_argument("model", type=Path, nargs="?", help="a model folder, as written by average")
     parser.add_argument("text", type=Path, nargs="?", help="a file of source lines")
@@ -249,42 +221,5 @@ def options() -> argparse.ArgumentParser:
         "--shape", choices=("tiny", "small", "base", "big"), help="use random weights of this shape instead"
     )
     parser.add_argument("--sentences", type=int, default=500)
-    parser.add_argument("--batch-tokens", type=int, help="source pieces times beam (default: as in params.yaml)")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    return parser
-
-
-def main(arguments: argparse.Namespace) -> None:
-    from benchmarks.decoding import compare  # the other process may not find a function of __main__
-
-    with closing(Process(ours=False)) as process:
-        process.do(compare, arguments)
-
-
-def compare(arguments: argparse.Namespace) -> None:
-    if bool(arguments.shape) == bool(arguments.text):
-        raise UserError("give either a model folder and a text, or --shape")
-    keep_freed()
-    torch.set_num_threads(arguments.threads)
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda" if cuda else "cpu")
-    config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
-    tokens = arguments.batch_tokens or config.batch_tokens
-    config = dataclasses.replace(config, alpha=0.0, threads=arguments.threads, batch_tokens=tokens, precision="auto")
-    if arguments.shape:
-        config = dataclasses.replace(config, extra_length=0)
-        model, task = random_task(arguments.shape, arguments.sentences, arguments.rounds)
-    else:
-        paths = (arguments.model, arguments.text, arguments.reference)
-        model, task = text_task(*paths, arguments.sentences, arguments.rounds)
-    config = settings_on(device, config, model.config.d_model)
-    model.to(device)
-    name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
-    print(f"{name}, torch {torch.__version__}\n")
-    columns = ["model", "system", "target tokens/s", "ours / this", "same as ours", "BLEU"]
-    print(shown({"columns": columns, "rows": task.compare([*SYSTEMS], model, config)}))
-
-
-if __name__ == "__main__":
-    stage.run(main, options(), checked=False)
+    record.run(measure, parser)

@@ -3,7 +3,7 @@
     python -m benchmarks.layers [--rounds 4] [--out results/layers/layers.json]
 
 Times one layer of each kind, forward and backward, with n and d from LARGE, in one thread and with one sentence,
-and fits powers of n and d. Prints a table and writes the file from which the report makes Table 1.
+and fits powers of n and d. Writes the file from which the report makes Table 1.
 
 Each layer maps a sequence of n positions to a sequence of n positions. Both kinds of self-attention have one head, and x is
 query, key and value. They leave out the projections, n d^2 operations each, as the paper's count does.
@@ -26,7 +26,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.provenance import shown
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import commit, hardware
 from transformer.attention import attention_weights
@@ -35,46 +34,6 @@ from transformer.files import write_json
 LARGE = (256, 512, 1024)  # n and d for the fits: at small sizes, constant costs hide the growth
 COUNTED = 64  # n for the sequential operations and the path length
 KERNEL, NEIGHBOURHOOD = 3, 16  # k of the convolution; r, positions on either side
-
-
-@dataclass(frozen=True)
-class Counts:
-    """The expected cost of a layer for one sentence, as functions of n, d, k and r.
-
-    operations: those of the matrix products, forward and backward.
-    kept: how many numbers the backward pass needs from the forward pass, without the weights. They are the input, the
-    states and the attention weights.
-    sequential: the rounds, each of which computes all positions whose inputs are ready, as a function of n.
-    path: the longest of the shortest paths between two positions, as a function of n, k and r. A step is one layer of a
-    stack, or one position of the recurrent layer. The convolutions are dilated by powers of k, as in ByteNet.
-    """
-
-    operations: Callable[[int, int, int, int], float]
-    kept: Callable[[int, int, int, int], float]
-    sequential: Callable[[int], int]
-    path: Callable[[int, int, int], int]
-
-
-COUNTS = {
-    "self-attention": Counts(
-        lambda n, d, k, r: 12 * n**2 * d, lambda n, d, k, r: n**2 + n * d, lambda n: 1, lambda n, k, r: 1
-    ),
-    "recurrent": Counts(
-        lambda n, d, k, r: 12 * n * d**2, lambda n, d, k, r: (2 * n + 1) * d, lambda n: n, lambda n, k, r: n - 1
-    ),
-    "convolutional": Counts(  # a path covers the 2n - 1 distances from -(n - 1) to n - 1
-        lambda n, d, k, r: 6 * k * n * d**2,
-        lambda n, d, k, r: n * d,
-        lambda n: 1,
-        lambda n, k, r: math.ceil(round(math.log(2 * n - 1, k), 9)),
-    ),
-    "self-attention (restricted)": Counts(
-        lambda n, d, k, r: 36 * r * n * d,
-        lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n,
-        lambda n: 1,
-        lambda n, k, r: math.ceil((n - 1) / r),
-    ),
-}
 
 
 class SelfAttention(nn.Module):
@@ -137,14 +96,56 @@ class Convolutional(nn.Module):
         return self.convolution(x_BND.transpose(1, 2)).transpose(1, 2)
 
 
-def layer(kind: str, d: int, k: int, r: int) -> nn.Module:
-    """A layer of Table 1 by its name in the table."""
-    return {
-        "self-attention": lambda: SelfAttention(),
-        "recurrent": lambda: Recurrent(d),
-        "convolutional": lambda: Convolutional(d, k),
-        "self-attention (restricted)": lambda: RestrictedSelfAttention(r),
-    }[kind]()
+@dataclass(frozen=True)
+class Kind:
+    """A kind of layer, and its expected cost for one sentence, as functions of n, d, k and r.
+
+    layer: a layer for d, k and r.
+    operations: those of the matrix products, forward and backward.
+    kept: how many numbers the backward pass needs from the forward pass, without the weights. They are the input, the
+    states and the attention weights.
+    sequential: the rounds, each of which computes all positions whose inputs are ready, as a function of n.
+    path: the longest of the shortest paths between two positions, as a function of n, k and r. A step is one layer of a
+    stack, or one position of the recurrent layer. The convolutions are dilated by powers of k, as in ByteNet.
+    """
+
+    layer: Callable[[int, int, int], nn.Module]
+    operations: Callable[[int, int, int, int], float]
+    kept: Callable[[int, int, int, int], float]
+    sequential: Callable[[int], int]
+    path: Callable[[int, int, int], int]
+
+
+KINDS = {
+    "self-attention": Kind(
+        lambda d, k, r: SelfAttention(),
+        lambda n, d, k, r: 12 * n**2 * d,
+        lambda n, d, k, r: n**2 + n * d,
+        lambda n: 1,
+        lambda n, k, r: 1,
+    ),
+    "recurrent": Kind(
+        lambda d, k, r: Recurrent(d),
+        lambda n, d, k, r: 12 * n * d**2,
+        lambda n, d, k, r: (2 * n + 1) * d,
+        lambda n: n,
+        lambda n, k, r: n - 1,
+    ),
+    "convolutional": Kind(  # a path covers the 2n - 1 distances from -(n - 1) to n - 1
+        lambda d, k, r: Convolutional(d, k),
+        lambda n, d, k, r: 6 * k * n * d**2,
+        lambda n, d, k, r: n * d,
+        lambda n: 1,
+        lambda n, k, r: math.ceil(round(math.log(2 * n - 1, k), 9)),
+    ),
+    "self-attention (restricted)": Kind(
+        lambda d, k, r: RestrictedSelfAttention(r),
+        lambda n, d, k, r: 36 * r * n * d,
+        lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n,
+        lambda n: 1,
+        lambda n, k, r: math.ceil((n - 1) / r),
+    ),
+}
 
 
 def seconds(layer: nn.Module, x_BND: Tensor) -> float:
@@ -188,30 +189,23 @@ def measured(kind: str, rounds: int, lengths: Sequence[int] = LARGE, widths: Seq
     kept: dict[tuple[int, int], float] = {}
     for _, n, d in product(range(rounds), lengths, widths):
         torch.manual_seed(1)
-        made = layer(kind, d, KERNEL, NEIGHBOURHOOD)
+        made = KINDS[kind].layer(d, KERNEL, NEIGHBOURHOOD)
         x_BND = torch.randn(1, n, d, requires_grad=True)
         kept[n, d] = kept_bytes(partial(made, x_BND), made.parameters())  # this call is also the warm-up
         times[n, d] = min(times.get((n, d), math.inf), seconds(made, x_BND))
-    counted = {(n, d): COUNTS[kind].kept(n, d, KERNEL, NEIGHBOURHOOD) for n, d in kept}
+    counted = {(n, d): KINDS[kind].kept(n, d, KERNEL, NEIGHBOURHOOD) for n, d in kept}
     return {
         "time": power_law(times),
         "memory": power_law(kept),
         "expected_memory": power_law(counted),
-        "sequential_operations": COUNTS[kind].sequential(COUNTED),
-        "path_length": COUNTS[kind].path(COUNTED, KERNEL, NEIGHBOURHOOD),
+        "sequential_operations": KINDS[kind].sequential(COUNTED),
+        "path_length": KINDS[kind].path(COUNTED, KERNEL, NEIGHBOURHOOD),
     }
 
 
 def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
-    layers = {kind: measured(kind, arguments.rounds) for kind in COUNTS}
-    rows = []
-    for kind, of in layers.items():
-        time, memory = ("n^{n:.2f} d^{d:.2f}".format(**of[key]) for key in ("time", "memory"))
-        counted = [str(of[key]) for key in ("sequential_operations", "path_length")]
-        rows.append([kind, time, f"{of['time']['r_squared']:.3f}", memory, *counted])
-    columns = ["layer", "time grows as", "R^2", "memory grows as", "sequential operations", "path length"]
-    print(shown({"columns": columns, "rows": rows}))
+    layers = {kind: measured(kind, arguments.rounds) for kind in KINDS}
     here = hardware(torch.device("cpu"))
     sizes = {"n_d": [LARGE[0], LARGE[-1]], "k": KERNEL, "r": NEIGHBOURHOOD, "counted_at_n": COUNTED}
     made_on = {"hardware": f"{here['hardware']}, {here['instructions']}", "torch": here["torch"], "commit": commit()}

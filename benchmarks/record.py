@@ -1,73 +1,89 @@
-"""Run a benchmark and keep the tables that it prints, with the command, hardware, versions, commit and date.
+"""Runs a benchmark, prints its tables and keeps them on request, with how they were made.
 
-    python -m benchmarks.record [--into NAME] BENCHMARK [ARGUMENTS ...]
+    python -m benchmarks.record
 
-BENCHMARK is a module of this folder, and ARGUMENTS are its arguments. Prints its output. Writes
-benchmarks/results/NAME.json (default: BENCHMARK.json), and README.md there, which has the tables of all files.
-benchmarks.gpu writes such files itself.
+writes benchmarks/results/README.md, which has the tables of all files there.
 """
 
 import argparse
 import importlib.metadata
+import json
 import re
 import shlex
-import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from datetime import date
 from pathlib import Path
+from typing import Any, TypedDict
 
-import torch
-
-from benchmarks.provenance import Table, write_page, write_record
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import commit, hardware
-from transformer.config.reading import UserError
+from transformer.device import device_of
+from transformer.files import atomic, write_json
 
-FOLDER, PACKAGE = Path(__file__).parent, "benchmarks"
-PACKAGES = ("sentencepiece", "sacrebleu", "ctranslate2", "transformers", "joeynmt", "dvc", "snakemake")
-
-
-def tables(lines: list[str]) -> list[Table]:
-    """The Markdown tables among these lines: the columns and the rows of each, as texts."""
-    found: list[Table] = []
-    for before, line in zip(["", *lines], lines):
-        cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]
-        if line.startswith("|") and not before.startswith("|"):
-            found.append({"columns": cells, "rows": []})
-        elif line.startswith("|") and not all(re.fullmatch(":?-+:?", cell) for cell in cells):
-            found[-1]["rows"].append(cells)
-    return found
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("numpy", "triton", "sentencepiece", "sacrebleu", "ctranslate2", "transformers", "dvc", "snakemake")
 
 
-def main(arguments: argparse.Namespace) -> None:
-    if not (path := FOLDER / f"{arguments.benchmark}.py").is_file():
-        raise UserError(f"{path}: no such benchmark")
-    words, lines = ["-m", f"{PACKAGE}.{arguments.benchmark}", *arguments.arguments], []
-    with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout or ():
-            print(line, end="", flush=True)
-            lines.append(line)
-    if process.returncode:
-        raise UserError(f"python {shlex.join(words)} ended with status {process.returncode}; nothing is written")
-    if not (found := tables(lines)):
-        raise UserError(f"python {shlex.join(words)} printed no table; nothing is written")
-    here = hardware(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    versions = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}
-    shown = {name: here[name] for name in ("python", "torch")}
-    shown |= {name: versions[name] for name in PACKAGES if name in versions}
-    path = FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json"
-    hardware_of = f"{here['hardware']}, {here['cores']} cores, {here['instructions']}"
-    made_by = commit(PACKAGE, f":!{PACKAGE}/results")
-    write_record(path, f"python {shlex.join(words)}", hardware_of, shown, made_by, found)
-    write_page(path.parent)
+class Table(TypedDict):
+    """All cells are strings. A value that was not measured is a dash."""
+
+    columns: list[str]
+    rows: list[list[str]]
 
 
-def options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="benchmarks.record", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--into", help="the name of the file, if a benchmark is kept more than once")
-    parser.add_argument("benchmark", help="a module of this folder")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    return parser
+def shown(table: Table) -> str:
+    """The table in Markdown. Columns of numbers align to the right."""
+    columns, rows = table["columns"], table["rows"]
+    numbers = [all(re.match(r"[-+]?[\d.,]+|–", row[place]) for row in rows) for place in range(len(columns))]
+    lines = [columns, ["---:" if right else "---" for right in numbers], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def run(measure: Callable[[argparse.Namespace], Iterable[Table]], parser: argparse.ArgumentParser) -> None:
+    """Print the tables that `measure` makes of the arguments. With --record, write them to a file once all are made."""
+    parser.add_argument("--record", metavar="NAME", help="write benchmarks/results/NAME.json and the page of all results")
+
+    def main(arguments: argparse.Namespace) -> None:
+        tables = []
+        for table in measure(arguments):
+            print(shown(table), flush=True)
+            tables.append(table)
+        if arguments.record:
+            write_json(RESULTS / f"{arguments.record}.json", {**made_by(parser.prog), "tables": tables})
+            write_page(RESULTS)
+
+    stage.run(main, parser, checked=False)
+
+
+def made_by(prog: str) -> dict[str, Any]:
+    """How the tables of the benchmark `prog` were made."""
+    here = hardware(device_of("auto"))
+    installed = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}
+    versions = {name: installed[name] for name in PACKAGES if name in installed}
+    return {
+        "command": f"python -m {prog} {shlex.join(sys.argv[1:])}",
+        "hardware": f"{here['hardware']}, {here['cores']} cores, {here['instructions']}",
+        "versions": {"python": here["python"], "torch": here["torch"], **versions},
+        "commit": commit("benchmarks", ":!benchmarks/results"),
+        "date": date.today().isoformat(),
+    }
+
+
+def write_page(folder: Path) -> None:
+    """Write README.md with the tables of all JSON files of a folder, and below them how they were made."""
+    parts = [
+        "# Benchmarks\n\nWritten by `python -m benchmarks.record` from the files beside this page. Ours and its peers take "
+        "turns in one run, so compare ratios, not times. Real tokens leave out padding. A dash was not measured.\n"
+    ]
+    for path in sorted(folder.glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+        made = f"`{record['command']}`; {record['hardware']}; {versions}; commit {record['commit']}; {record['date']}.\n"
+        parts += [f"## {path.stem}\n", *(shown(table) for table in record["tables"]), made]
+    with atomic(folder / "README.md", "w") as file:
+        file.write("\n".join(parts))
 
 
 if __name__ == "__main__":
-    stage.run(main, options(), checked=False)
+    write_page(RESULTS)

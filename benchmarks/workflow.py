@@ -1,8 +1,8 @@
 """The overhead of Snakemake and DVC, without the work of the stages.
 
-    python -m benchmarks.workflow [--rounds 3]
+    python -m benchmarks.workflow [--rounds 3] [--record NAME]
 
-Prints a table of goals and times. The times are medians over the rounds. The CPU time is an estimate of the time on an
+The table has goals and times. The times are medians over the rounds. The CPU time is an estimate of the time on an
 idle machine. The commands run in a copy of the project with the same DAG, whose stages do almost nothing
 (tests/stubs.py). The time of a stage is that of the whole command, including the start of the tools, divided by the
 number of stages that ran. The last four rows use the DAG of all trainings of the paper, in which DVC reads ten times as
@@ -10,14 +10,15 @@ many stages.
 """
 
 import argparse
-import os
 import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.workflow import stage
+from benchmarks import record
+from benchmarks.record import Table
 from tests.stubs import StubProject
 
 SNAKEMAKE, DVC = ["snakemake", "--cores", "all"], ["dvc", "repro"]
@@ -43,14 +44,13 @@ def per_stage(project: StubProject, command: list[str], scratch: Path) -> tuple[
     return seconds[0] / stages, seconds[1] / stages
 
 
-def row(what: str, command: list[str], goal: float, times: list[tuple[float, float]]) -> str:
-    clock, processor = map(statistics.median, zip(*times))
-    return f"| {what} | `{' '.join(command)}` | {goal:g} s | {clock:.1f} s | {processor:.1f} s |"
+def measure(arguments: argparse.Namespace) -> Iterator[Table]:
+    rounds, rows = range(arguments.rounds), []
 
+    def add(what: str, command: list[str], goal: float, times: list[tuple[float, float]]) -> None:
+        clock, processor = (f"{statistics.median(each):.1f} s" for each in zip(*times))
+        rows.append([what, f"`{' '.join(command)}`", f"{goal:g} s", clock, processor])
 
-def main(arguments: argparse.Namespace) -> None:
-    rounds = range(arguments.rounds)
-    print("| | command | goal | seconds | CPU |\n|---|---|---:|---:|---:|", flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for place in ("demo", "paper"):
@@ -59,19 +59,19 @@ def main(arguments: argparse.Namespace) -> None:
         paper.run("python", "-m", "pipeline.commands.study", "paper")
         for command in (ONE_CORE, DVC):
             times = [per_stage(demo, command, folder / f"{command[0]}-{turn}") for turn in rounds]
-            print(row("a stage run", command, 3, times), flush=True)
+            add("a stage run", command, 3, times)
         demo.run(*SNAKEMAKE)
         for command in (SNAKEMAKE, DVC):
-            print(row("nothing to do", command, 5, [timed(demo, command) for _ in rounds]), flush=True)
+            add("nothing to do", command, 5, [timed(demo, command) for _ in rounds])
         for command in PLANS:
-            print(row("planning 22 trainings", command, 15, [timed(paper, command) for _ in rounds]), flush=True)
+            add("planning 22 trainings", command, 15, [timed(paper, command) for _ in rounds])
         for command in ([*ONE_CORE, SCORE], [*DVC, SCORE]):
             times = [per_stage(paper, command, folder / f"paper-{command[0]}-{turn}") for turn in rounds]
-            print(row("a stage run among 22 trainings", command, 3, times), flush=True)
-    print(f"\n{os.cpu_count()} cores; load average over the last minute {os.getloadavg()[0]:.1f}")
+            add("a stage run among 22 trainings", command, 3, times)
+    yield {"columns": ["", "command", "goal", "seconds", "CPU"], "rows": rows}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.workflow", description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    stage.run(main, parser, checked=False)
+    record.run(measure, parser)

@@ -9,14 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.layers import (
-    COUNTS,
-    RestrictedSelfAttention,
-    kept_bytes,
-    layer,
-    measured,
-    power_law,
-)
+from benchmarks import layers
+from benchmarks.layers import RestrictedSelfAttention, kept_bytes, measured, power_law
 from pipeline.reporting.paper_tables import table1
 from pipeline.reporting.published import TABLE1
 from transformer.attention import attention_weights, position_mask
@@ -47,7 +41,7 @@ def test_banded_attention_is_masked_attention(batch, n, r):
 
 def operations(kind, n, d, k, r):
     """The operations that torch counts for the matrix products of the layer, forward and backward."""
-    made, x = layer(kind, d, k, r), sequence(1, n, d)
+    made, x = layers.KINDS[kind].layer(d, k, r), sequence(1, n, d)
     with FlopCounterMode(display=False) as counter:
         made(x).sum().backward()
     return counter.get_total_flops()
@@ -57,19 +51,19 @@ def operations(kind, n, d, k, r):
 @pytest.mark.parametrize("n, d, k, r", [(32, 16, 3, 4), (64, 24, 5, 8)])
 def test_the_expected_operations_equal_the_count_of_torch(kind, n, d, k, r):
     first = 2 * d**2 if kind == RECURRENT else 0  # the initial state needs no gradient
-    assert operations(kind, n, d, k, r) == COUNTS[kind].operations(n, d, k, r) - first
+    assert operations(kind, n, d, k, r) == layers.KINDS[kind].operations(n, d, k, r) - first
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_operations_grow_as_the_paper_states(kind):
     (row,) = [row for row in TABLE1 if row.layer == kind]
     places = [(n, d) for n in (64, 128, 256) for d in (64, 128, 256)]
-    fit = power_law({(n, d): COUNTS[kind].operations(n, d, 3, 16) for n, d in places})
+    fit = power_law({(n, d): layers.KINDS[kind].operations(n, d, 3, 16) for n, d in places})
     powers = {"O(n^2 d)": (2, 1), "O(n d^2)": (1, 2), "O(k n d^2)": (1, 2), "O(r n d)": (1, 1)}
     assert (fit["n"], fit["d"]) == pytest.approx(powers[row.complexity])
-    wider, further = (COUNTS[kind].operations(64, 64, k, r) for k, r in ((6, 16), (3, 32)))
-    assert wider == (2 if "k " in row.complexity else 1) * COUNTS[kind].operations(64, 64, 3, 16)
-    assert further == (2 if "r " in row.complexity else 1) * COUNTS[kind].operations(64, 64, 3, 16)
+    wider, further = (layers.KINDS[kind].operations(64, 64, k, r) for k, r in ((6, 16), (3, 32)))
+    assert wider == (2 if "k " in row.complexity else 1) * layers.KINDS[kind].operations(64, 64, 3, 16)
+    assert further == (2 if "r " in row.complexity else 1) * layers.KINDS[kind].operations(64, 64, 3, 16)
 
 
 # Memory and time
@@ -80,9 +74,9 @@ def test_the_memory_of_a_layer_is_the_count():
     by_hand = {ATTENTION: n * d + n * n, RECURRENT: n * d + (n + 1) * d, CONVOLUTION: n * d}  # x, and weights or states
     by_hand[RESTRICTED] = n * d + (n + 2 * r) * d + n * 3 * r  # x, also with padding, and weights
     for kind in KINDS:
-        made = layer(kind, d, k, r)
+        made = layers.KINDS[kind].layer(d, k, r)
         assert kept_bytes(partial(made, sequence(1, n, d)), made.parameters()) == FLOAT * by_hand[kind], kind
-        assert COUNTS[kind].kept(n, d, k, r) == by_hand[kind], kind
+        assert layers.KINDS[kind].kept(n, d, k, r) == by_hand[kind], kind
     # shared memory counts once, and weights do not count
     x, linear = torch.randn(3, 5, requires_grad=True), torch.nn.Linear(5, 7)
     assert kept_bytes(lambda: x * x + x.view(5, 3).t().reshape(3, 5) * 0 + x * x, []) == 15 * FLOAT
@@ -122,8 +116,8 @@ def path_length(kind: str, n: int, k: int, r: int) -> int:
 @pytest.mark.parametrize("n, k, r", [(2, 3, 1), (9, 3, 2), (27, 5, 4), (64, 3, 16), (50, 7, 7)])
 def test_paths_and_sequential_operations_are_those_of_the_graph(n, k, r):
     for kind in KINDS:
-        assert COUNTS[kind].sequential(n) == (n if kind == RECURRENT else 1), kind
-        assert COUNTS[kind].path(n, k, r) == path_length(kind, n, k, r), kind
+        assert layers.KINDS[kind].sequential(n) == (n if kind == RECURRENT else 1), kind
+        assert layers.KINDS[kind].path(n, k, r) == path_length(kind, n, k, r), kind
 
 
 # Table 1

@@ -15,7 +15,6 @@ from pipeline.code import imported_names
 from tests.models import LINES, OLD, TRANSLATIONS
 from tests.projects import ROOT
 
-COPIED = ("provenance", "profile", "workload")  # modules that the benchmark of a GPU needs on its machine
 NEEDED = {"torch", "numpy", "sentencepiece", "safetensors"}
 # Imported late: two packages by one function each, which raises UserError if it is missing; Triton only on a GPU.
 LATE = {"sacremoses", "huggingface_hub", "triton"}
@@ -68,11 +67,10 @@ print([name for name in ("pipeline", "dvc", "ruamel.yaml") if name in sys.module
     assert done.stderr == "[]\n"
 
 
-def test_the_package_and_the_benchmark_of_a_gpu_import_what_they_declare():
-    bench = {*(ROOT / "benchmarks/gpu").glob("*.py"), *(ROOT / f"benchmarks/{name}.py" for name in COPIED)}
-    for path in {*(ROOT / "transformer").rglob("*.py"), *bench} - {ROOT / "benchmarks/gpu/prepare.py"}:
+def test_the_package_imports_what_it_declares():
+    for path in (ROOT / "transformer").rglob("*.py"):
         names = {name.partition(".")[0] for name in imported_names(ast.parse(path.read_text(encoding="utf-8")))}
-        assert names - set(sys.stdlib_module_names) <= {"transformer", "benchmarks"} | NEEDED | LATE, path
+        assert names - set(sys.stdlib_module_names) <= {"transformer"} | NEEDED | LATE, path
 
 
 def test_base_and_big_are_the_models_of_params_yaml_and_the_version_is_stated_once():

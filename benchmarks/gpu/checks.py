@@ -6,7 +6,7 @@ the figures that it found. tests/test_gpu.py runs the checks in pytest.
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from benchmarks.gpu.bench import Bench, Outcome
-from benchmarks.profile import host_waits
+from benchmarks.gpu.bench import Bench
+from benchmarks.gpu.profile import host_waits
+from benchmarks.record import Table
 from transformer.batch import Batch
 from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import in_order
 from transformer.decoding import model_in, translate
@@ -46,7 +48,7 @@ def checked(bench: Bench) -> ModelConfig:
 
 def layouts(bench: Bench) -> list[Batch]:
     """The same dev pairs padded, packed, in a table with empty positions, and in one row."""
-    pairs, limit = bench.pairs("dev"), bench.training(bench.scale.base).batch_tokens
+    pairs, limit = bench.dev(), bench.training(bench.scale.base).batch_tokens
     batches = [*in_order(pairs, limit)]
     numbers = batches[len(batches) // 2]
     width = int(max(pairs.lengths(side)[numbers].max() for side in ("source", "target"))) + 9
@@ -122,7 +124,7 @@ def graphs_equal_separate_launches(bench: Bench) -> str:
     Batches of two shapes take turns, with a dev loss between them. A CPU has no graphs; there the passes are computed
     again.
     """
-    pairs, config = bench.pairs("dev"), bench.training(bench.scale.base)
+    pairs, config = bench.dev(), bench.training(bench.scale.base)
     first = next(iter(in_order(pairs, config.batch_tokens)))
     halves = first[: len(first) // 2], first[len(first) // 2 : 2 * (len(first) // 2)]
     width = int(max(pairs.lengths(side)[first].max() for side in ("source", "target"))) + 1
@@ -152,7 +154,7 @@ def resumed_equals_uninterrupted(bench: Bench) -> str:
 
     def trained(folder: Path, config: TrainingConfig, until: int = 6) -> list[float]:
         records: list[dict] = []
-        with closing(bench.trainer(model, config, bench.pairs("train"), folder)) as trainer:
+        with closing(bench.trainer(model, config, folder)) as trainer:
             trainer.store.resume(trainer.state)
             trainer.run(lambda record: records.append(record or {}), lambda: trainer.state.step >= until)
         return [record[key] for record in records for key in ("loss", "dev_loss") if key in record]
@@ -171,7 +173,7 @@ def decoding_equals_that_of_the_cpu(bench: Bench) -> str:
 
     At least 90% of the translations have to be equal. In bfloat16, the mean score on the device has to be near that.
     """
-    config, pairs = replace(PAPER, precision="float32", extra_length=5), bench.pairs("dev")
+    config, pairs = replace(PAPER, precision="float32", extra_length=5), bench.dev()
     sources = [pairs.pair(number)[0].tolist() for number in range(min(16, len(pairs)))]
     model = bench.network(checked(bench)).eval()
     ours = translate(model, sources, config)
@@ -191,7 +193,7 @@ def no_host_wait_in_a_step(bench: Bench) -> str:
     model, training = bench.model(bench.scale.base), bench.training(bench.scale.base)
     with (
         tempfile.TemporaryDirectory() as name,
-        closing(bench.trainer(model, training, bench.epoch(), Path(name))) as trainer,
+        closing(bench.trainer(model, training, Path(name))) as trainer,
     ):
         trainer.state.model.train()
         for _ in range(20):
@@ -216,12 +218,17 @@ CHECKS: dict[str, Callable[[Bench], str]] = {
 }
 
 
-def run(bench: Bench, outcome: Outcome) -> None:
-    rows = outcome.table("check", "result", "figures", "seconds")
+def run(bench: Bench) -> Iterator[Table]:
+    """Yield one table. Raises UserError if a check fails, once all have run."""
+    rows, failed = [], []
     for name, check in CHECKS.items():
         began = time.perf_counter()
         try:
             result, said = "holds", check(bench)
         except Exception as error:  # the other checks go on
-            result, said = "fails", outcome.failed(name, error)
+            result, said = "fails", f"{type(error).__name__}: {' '.join(str(error).split())}"
+            failed.append(name)
         rows.append([name, result, said, f"{time.perf_counter() - began:.0f}"])
+    yield {"columns": ["check", "result", "figures", "seconds"], "rows": rows}
+    if failed:
+        raise UserError(f"{', '.join(failed)}: failed")

@@ -8,14 +8,17 @@ its prefetch thread, copies, optimiser and learning rate, but without dev losses
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from benchmarks.gpu.bench import Bench, Outcome
-from benchmarks.profile import host_waits, profiled
+from benchmarks.gpu.bench import Bench
+from benchmarks.gpu.profile import host_waits, profiled
+from benchmarks.record import Table
+from transformer.config.reading import UserError
 from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.training import Trainer
 
@@ -26,18 +29,13 @@ PROFILED = 10  # steps
 SHOWN, NAMED = 20, 60  # kernels, the longest first, and characters of their names
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(NamedTuple):
     """One pass over the first steps of an epoch."""
 
     steps: int
     seconds: float
     tokens: int
     flops: float  # of the model, without padding and masked scores
-
-    def cells(self) -> list[str]:
-        speeds = [f"{self.tokens / self.seconds:,.0f}", f"{self.flops / self.seconds / 1e12:.0f}"]
-        return [f"{self.steps:,}", *speeds]
 
 
 def taken(bench: Bench, trainer: Trainer, steps: int) -> Pass:
@@ -48,39 +46,40 @@ def taken(bench: Bench, trainer: Trainer, steps: int) -> Pass:
         trainer.advance()
         if state.step % trainer.config.log_every == 0:
             trainer.log()
-    bench.synchronise()
+    if bench.device.type == "cuda":
+        torch.cuda.synchronize()
     took = time.perf_counter() - began
     sums = {key: value - before.get(key, 0) for key, value in state.sums.items()}
-    forward = forward_flops(state.model.config, bench.vocabulary, Lengths(**sums), causal_half=True)
+    forward = forward_flops(state.model.config, bench.scale.vocabulary, Lengths(**sums), causal_half=True)
     tokens = sums["source_tokens"] + sums["target_tokens"]
-    counted = sum(training_flops(forward).values())
-    return Pass(state.step, took, tokens, counted)
+    return Pass(state.step, took, tokens, sum(training_flops(forward).values()))
 
 
-def run(bench: Bench, outcome: Outcome, part: str) -> None:
-    scale = bench.scale
+def run(bench: Bench, part: str) -> Iterator[Table]:
+    """Raises UserError if the training went on without CUDA graphs."""
+    scale, rows = bench.scale, []
     name, steps = (scale.big, scale.big_steps) if part == "big" else (scale.base, scale.steps)
-    rows = outcome.table("pass", "batching", "goal, tokens/s", "steps", "real tokens/s", "TFLOP/s")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = str(Path(folder, "kernels"))  # nothing of an earlier run is used
         began = time.perf_counter()
-        trainer = bench.trainer(bench.model(name), bench.training(name), bench.epoch(), Path(folder))
+        trainer = bench.trainer(bench.model(name), bench.training(name), Path(folder))
         trainer.state.model.train()
         start = time.perf_counter() - began
         with closing(trainer):
             for label in PASSES:
                 found = taken(bench, trainer, steps)
-                steps = found.steps
-                if label == PASSES[0]:
-                    found = replace(found, seconds=found.seconds + start)
-                rows.append([label, bench.batching, f"{GOALS[part]:,}", *found.cells()])
-            outcome.require_graphs(trainer.step.graphs)
-            look_inside(bench, outcome, trainer, found)
+                steps, seconds = found.steps, found.seconds + start * (label == PASSES[0])
+                speeds = [f"{found.tokens / seconds:,.0f}", f"{found.flops / seconds / 1e12:.0f}"]
+                rows.append([label, f"{GOALS[part]:,}", f"{steps:,}", *speeds])
+            yield {"columns": ["pass", "goal, tokens/s", "steps", "real tokens/s", "TFLOP/s"], "rows": rows}
+            if (graphs := trainer.step.graphs) and graphs.fault:
+                raise UserError(f"the training went on without CUDA graphs: {graphs.fault}")
+            yield from look_inside(bench, trainer, found)
 
 
-def look_inside(bench: Bench, outcome: Outcome, trainer: Trainer, warm: Pass) -> None:
+def look_inside(bench: Bench, trainer: Trainer, warm: Pass) -> Iterator[Table]:
     """The kernels of a few steps, the time in which none runs, and the waits of the host."""
-    steps = min(PROFILED, warm.steps)
+    steps, cuda = min(PROFILED, warm.steps), bench.device.type == "cuda"
 
     def some() -> None:
         trainer.state.step = 0
@@ -90,9 +89,9 @@ def look_inside(bench: Bench, outcome: Outcome, trainer: Trainer, warm: Pass) ->
     waits = host_waits(trainer.advance, bench.device)
     kernels, _ = profiled(some, bench.device)
     busy, step = kernels.total() / 1e3 / steps, 1e3 * warm.seconds / warm.steps
-    rows = outcome.table("a warm step", "ms")
-    rows += [[kernel[:NAMED], f"{took / 1e3 / steps:.2f}"] for kernel, took in kernels.most_common(SHOWN)]
-    rows.append(["no kernel runs", f"{max(0.0, step - busy):.2f}" if bench.device.type == "cuda" else "–"])
+    rows = [[kernel[:NAMED], f"{took / 1e3 / steps:.2f}"] for kernel, took in kernels.most_common(SHOWN)]
+    rows.append(["no kernel runs", f"{max(0.0, step - busy):.2f}" if cuda else "–"])
     rows.append(["the whole step", f"{step:.2f}"])
-    memory = f"{torch.cuda.max_memory_reserved() / 2**30:.1f}" if bench.device.type == "cuda" else "–"
-    outcome.table("host waits in a step", "peak memory, GiB").append([str(len(waits)), memory])
+    yield {"columns": ["a warm step", "ms"], "rows": rows}
+    memory = f"{torch.cuda.max_memory_reserved() / 2**30:.1f}" if cuda else "–"
+    yield {"columns": ["host waits in a step", "peak memory, GiB"], "rows": [[str(len(waits)), memory]]}
