@@ -21,8 +21,8 @@ from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import hardware, stage
-from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from pipeline.workflow.translating import best
 from transformer.config.decoders import Choice
 from transformer.config.reading import UserError
 from transformer.decoders.registry import decoder_of
@@ -33,19 +33,16 @@ from transformer.translator import Translator
 def work(translator: Translator, choice: Choice, text: Path, paths: list[Path], config: NormaliseConfig) -> dict[str, Any]:
     """Write the pairs of translations and text to the two `paths`. Returns the counts."""
     lines = read_lines(text)
-    with Progress(total=len(lines), unit="sentence") as bar:
-        found = translator.n_best(lines, str(text), 1, bar.update, decoder_of(choice))
-    translations = [best for best, *_ in found]
+    found = best(translator, lines, str(text), decoder_of(choice))
     side, select = Side(paths[0], paths[0].suffix[1:], config), Filter(config)
-    sources = side.lines([f"{line}\n".encode() for line in translator.text(translations)])
+    sources = side.lines([f"{line}\n".encode() for line in translator.text(found.translations)])
     sources, targets = select(sources, lines)
     if not sources:
         why = ", ".join(f"{number:,} {key}" for key, number in select.dropped.items())
         raise UserError(f"{text}: no translation is kept; dropped: {why}")
     for path, chosen in zip(paths, (sources, targets)):
         write_lines(path, chosen)
-    pieces = sum(len(translation.ids) + 1 for translation in translations)
-    return {"translated": len(lines), "pieces": pieces, "kept": len(sources), "dropped": dict(select.dropped)}
+    return {"translated": len(lines), "pieces": found.pieces, "kept": len(sources), "dropped": dict(select.dropped)}
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -58,8 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
     with atomic_folder(arguments.out) as folder:
         paths = [folder / f"train.{language}" for language in (source, target)]
         counts = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config)
-    resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
-    settings = {"averaging": translator.description, "decoding": choice.description() | resolved}
+    settings = {"averaging": translator.description, "decoding": choice.description(translator.config)}
     write_json(arguments.report, {"run": chosen.run, **counts, "settings": settings})
     times = {"seconds": round(time.monotonic() - started, 3), "precision": translator.config.precision}
     write_times(arguments.times, arguments.report, {**times, **hardware.hardware(device)})

@@ -12,7 +12,6 @@ test sentences; attention.json with their pieces.
 
 import argparse
 import math
-import time
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,8 @@ from pipeline.scoring.calibration import calibration_error, reliability
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
-from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from pipeline.workflow.translating import best
 from transformer.binarised import BinarisedSet
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
@@ -81,25 +80,16 @@ def write_attention(translator: Translator, lines: list[str], translations: list
     write_json(out / "attention.json", {"sentences": sentences})
 
 
-def translated(translator: Translator, lines: list[str], name: str) -> list[Translation]:
-    """The translations of the lines, with a progress bar."""
-    with Progress(total=sum(map(bool, lines)), desc=name, unit="sentence") as bar:
-        return translator.translate(lines, name, bar.update)
-
-
 def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], out: Path) -> dict[str, dict[str, float]]:
     """Write all outputs into `out`. Returns the seconds and the speed (pieces per second) of each translation."""
     texts = {name: chosen.lines("normalised") for name, chosen in sets.items()}
     perplexities: dict[str, dict[str, dict[str, float]]] = {"dev": {}}
     seconds, speeds, sentences, pieces, bins = {}, {}, {}, {}, {}
     for translator, weights, name in [(last, "last", "dev"), (average, "average", "dev"), (average, "average", "test")]:
-        started, key = time.monotonic(), f"{name}.{weights}"
-        translations = translated(translator, texts[name][0], f"{name} {weights}")
-        elapsed = time.monotonic() - started
-        sentences[key] = len(translations)
-        pieces[key] = sum(len(translation.ids) + 1 for translation in translations)
-        seconds[key], speeds[key] = round(elapsed, 3), round(pieces[key] / elapsed, 1)
-        lines = translator.text(translations)
+        key, found = f"{name}.{weights}", best(translator, texts[name][0], f"{name} {weights}")
+        sentences[key], pieces[key] = len(found.translations), found.pieces
+        seconds[key], speeds[key] = round(found.seconds, 3), found.pieces_per_second
+        lines = translator.text(found.translations)
         write_lines(out / f"{key}.txt", lines)
         if name == "dev":
             perplexities["dev"][weights], bins[key] = of_references(translator, *texts[name])
@@ -108,7 +98,7 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
     write_json(out / "translations.json", description)
     samples = [dict(zip(("source", "reference", "translation"), row)) for row in zip(*texts["test"], lines)]
     write_json(out / "samples.json", samples[:SAMPLES])
-    write_attention(average, texts["test"][0], translations, out)
+    write_attention(average, texts["test"][0], found.translations, out)
     return {"seconds": seconds, "pieces_per_second": speeds}
 
 

@@ -11,9 +11,7 @@ new or changed decoding requires no training.
 
 import argparse
 import dataclasses
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -21,16 +19,16 @@ from typing import Literal
 import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.of_sets import filtered_scores, of_test_set, set_scores
+from pipeline.scoring.of_sets import of_test_set, set_scores
 from pipeline.scoring.utilities import Texts, sentence_score, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.score_files import entry
-from pipeline.settings.scoring import ScoringConfig, scoring
+from pipeline.settings.scoring import scoring
 from pipeline.workflow import hardware, stage
-from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from pipeline.workflow.translating import best
 from transformer import value
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.forced import log_probabilities
@@ -41,25 +39,19 @@ from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The decoder of a decoding, with the names of the model and of the value that it uses."""
+def chosen_decoder(
+    translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path
+) -> tuple[Decoder, str]:
+    """The decoder with its inputs: texts for MBR, the references for an oracle, and the value of the model folder.
 
-    decoder: Decoder
-    model: str
-    value: str | None
-
-
-def chosen_decoder(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path) -> Chosen:
-    """The decoder with its inputs: texts for MBR, the references for an oracle, and the value of the model folder."""
+    Returns the name of the model, too, which is that of the run if the folder has a value.
+    """
     texts, model, head = partial(texts_of, translator), decoding.model, None
     if (folder / value.VALUE).exists():
         head, said = value.load(folder / value.VALUE, translator.model.config.d_model, translator.device)
         model = entry(said, "model", str, str(folder / value.VALUE))
     similarity = partial(utility, texts=texts, language=chosen.languages[1])
-    decoder = decoder_of(decoding.choice, similarity, head, partial(oracle, chosen, texts))
-    name = decoding.model.partition("/")[2] if decoding.choice.needs_value else None
-    return Chosen(decoder, model, name)
+    return decoder_of(decoding.choice, similarity, head, partial(oracle, chosen, texts)), model
 
 
 def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"]) -> Metric:
@@ -68,33 +60,28 @@ def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"])
     return lambda number, ids: score(texts([ids])[0], references[number])
 
 
-def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, used: Chosen, out: Path) -> dict:
+def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path, out: Path) -> dict:
     """Write all outputs except the scores into `out`. Returns the time and the speed (pieces per second)."""
     lines, _ = chosen.lines("normalised")
-    started = time.monotonic()
-    with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
-        found = translator.n_best(lines, decoding.set, 1, bar.update, used.decoder)
-    translations = [best for best, *_ in found]
-    seconds = time.monotonic() - started
-    write_lines(out / "translation.txt", translator.text(translations))
-    write_json(out / "sentences.json", per_sentence(translator, lines, translations))
-    pieces = sum(len(translation.ids) + 1 for translation in translations)
-    resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
-    settings = decoding.choice.description() | resolved  # the values in use if params.yaml has 0 or `auto`
-    if used.value:
-        settings["value"] = used.value
+    decoder, model = chosen_decoder(translator, chosen, decoding, folder)
+    found = best(translator, lines, decoding.set, decoder)
+    write_lines(out / "translation.txt", translator.text(found.translations))
+    write_json(out / "sentences.json", per_sentence(translator, lines, found.translations))
+    settings = decoding.choice.description(translator.config)
+    if decoding.choice.needs_value:
+        settings["value"] = decoding.model.partition("/")[2]
     description = {
-        "model": used.model,
+        "model": model,
         "set": decoding.set,
         "corpus": chosen.corpus,
         "languages": chosen.languages,
-        "sentences": len(translations),
-        "pieces": pieces,
+        "sentences": len(lines),
+        "pieces": found.pieces,
         "calls": translator.calls,  # prefixes that the models scored
         "settings": {"averaging": translator.description, "decoding": settings},
     }
     write_json(out / "decoding.json", description)
-    return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
+    return {"seconds": round(found.seconds, 3), "pieces_per_second": found.pieces_per_second}
 
 
 def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> Translator:
@@ -116,23 +103,14 @@ def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list
     return translator.text([Translation(list(ids), 0.0) for ids in sentences])
 
 
-def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
-    """The content of score.json: the scores of the set and, if the set has a filtered part, of that part."""
-    table = {"set": set_scores(translation, chosen, settings)}
-    if chosen.is_filtered:
-        table["filtered"] = filtered_scores(translation, chosen, settings)
-    return table
-
-
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)
     device = hardware.torch_device(machine(params), decoding.choice.config.threads)
     translator = translator_of(arguments.model, decoding.choice.config, device)
     chosen = EvaluationSet.open(arguments.set)
-    used = chosen_decoder(translator, chosen, decoding, arguments.model)
-    times = work(translator, chosen, decoding, used, arguments.out)
-    table = score(arguments.out / "translation.txt", chosen, scoring(params))
+    times = work(translator, chosen, decoding, arguments.model, arguments.out)
+    table = set_scores(arguments.out / "translation.txt", chosen, scoring(params))
     write_json(arguments.out / "score.json", table)
     write_json(arguments.out / "metrics.json", of_test_set(table["set"]))
     times |= {"precision": translator.config.precision, **hardware.hardware(device)}

@@ -18,22 +18,23 @@ from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.curves import read_curve, write_plots
-from pipeline.scoring.of_sets import filtered_scores, metrics, set_scores
+from pipeline.scoring.of_sets import of_test_set, set_scores
 from pipeline.settings.params import load
+from pipeline.settings.score_files import entry
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.tracking import client as tracking
 from pipeline.workflow import stage
-from transformer.files import write_json
+from transformer.files import read_json, write_json
 
 
 def score(translations: Path, sets: dict[str, EvaluationSet], settings: ScoringConfig) -> dict:
     """The content of score.json."""
     table: dict[str, dict] = {"dev": {}, "test": {}}
     for name, checkpoint in [("dev", "last"), ("dev", "average"), ("test", "average")]:
-        table[name][checkpoint] = set_scores(translations / f"{name}.{checkpoint}.txt", sets[name], settings)
-    if sets["test"].is_filtered:
-        filtered = filtered_scores(translations / "test.average.txt", sets["test"], settings)
-        table["test_filtered"] = {"average": filtered}
+        found = set_scores(translations / f"{name}.{checkpoint}.txt", sets[name], settings)
+        table[name][checkpoint] = found["set"]
+        if "filtered" in found:
+            table[f"{name}_filtered"] = {checkpoint: found["filtered"]}
     return table
 
 
@@ -42,7 +43,9 @@ def main(arguments: argparse.Namespace) -> None:
     table = score(arguments.translations, sets, scoring(load()))
     write_json(arguments.out, table)
     losses = write_plots(arguments.plots, read_curve(arguments.training), table)
-    write_json(arguments.metrics, metrics(table, arguments.translations) | losses)
+    described = arguments.translations / "translations.json"
+    perplexity = entry(read_json(described), "dev.average.perplexity", float, str(described))
+    write_json(arguments.metrics, {**of_test_set(table["test"]["average"]), "dev_perplexity": perplexity, **losses})
     tracking.mirror(arguments.out.parent)
 
 

@@ -37,16 +37,10 @@ from pipeline.settings.params import load, require_named
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, is_folder, translator_of
-from pipeline.workflow.progress import Progress
 from pipeline.workflow.results import in_columns
+from pipeline.workflow.translating import best
 from transformer.config.reading import UserError
 from transformer.files import write_lines
-from transformer.translator import Translator
-
-
-def translations(translator: Translator, lines: list[str], name: str) -> list[str]:
-    with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
-        return translator.text(translator.translate(translator.normalise(lines), name, bar.update))
 
 
 def table(metrics: Mapping[str, Mapping]) -> list[str]:
@@ -74,7 +68,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
             f"{arguments.system}: the model folder has no text.json, so its languages are unknown; "
             "run the stage average again"
         )
-    lines = translations(translator, source, str(arguments.source))
+    lines = translator.text(best(translator, translator.normalise(source), str(arguments.source)).translations)
     scored = scores(lines, reference, translator.text_config.languages[1], settings)
     print(f"{arguments.system} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
     if output:

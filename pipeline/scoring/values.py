@@ -1,12 +1,10 @@
-"""Trains a value on the prefixes of a model's samples and measures its calibration. The caller gives the score."""
+"""Trains a value on the prefixes of a model's samples and measures its calibration."""
 
 import argparse
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +13,11 @@ from torch import Tensor
 
 from pipeline.corpora.evaluation import EvaluationSet, read_aligned
 from pipeline.scoring.calibration import calibration
-from pipeline.settings.params import languages
-from pipeline.settings.values import ValueRun
+from pipeline.scoring.reverse import source_probability
+from pipeline.scoring.utilities import sentence_score
+from pipeline.settings.machine import machine
+from pipeline.settings.params import languages, load
+from pipeline.settings.values import ValueRun, value_run
 from pipeline.workflow import hardware
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
@@ -49,15 +50,7 @@ def evenly(lines: Sequence[str], count: int) -> list[str]:
     return [lines[number * len(lines) // kept] for number in range(kept)]
 
 
-def training_text(folder: Path, pair: tuple[str, str], count: int) -> tuple[list[str], list[str]]:
-    """At most `count` sentences of the training text with their references, evenly spaced."""
-    source, target = read_aligned(*(folder / f"train.{language}" for language in pair))
-    return evenly(source, count), evenly(target, count)
-
-
-def prefixes(
-    translator: Translator, text: tuple[list[str], list[str]], run: ValueRun, scored: Scores, name: str
-) -> Prefixes:
+def prefixes(translator: Translator, text: Sequence[list[str]], run: ValueRun, scored: Scores, name: str) -> Prefixes:
     """Sample translations of the source lines, score them and return their prefixes."""
     lines, references = text
     with Progress(total=sum(map(bool, lines)), desc=f"samples of {name}", unit="sentence") as bar:
@@ -97,25 +90,35 @@ def states(translator: Translator, sources: Sequence[Sequence[int]], targets: Se
     return results
 
 
-def train(
-    arguments: argparse.Namespace, params: Mapping[str, Any], run: ValueRun, scored: Scores, device: torch.device
-) -> None:
-    """Train a value on the scores of `scored`. Writes the outputs of the stages `train_value` and `train_reverse_value`."""
+def scores_of(run: ValueRun, arguments: argparse.Namespace, language: str, device: torch.device) -> Scores:
+    """The score of samples: sentence BLEU or chrF in the target language, or the probability of the source by --reverse."""
+    if run.reverse:
+        reverse = Translator.load(arguments.reverse, device, **vars(run.samples.config) | {"precision": "float32"})
+        return lambda texts, lines, _: source_probability(reverse, texts, lines)
+    score = sentence_score(run.settings.score, language)
+    return lambda texts, _, references: list(map(score, texts, references))
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Train a value. Writes the outputs of the stages `train_value` and `train_reverse_value`."""
+    params = load()
+    run = value_run(params, arguments.name)
+    device, pair = hardware.torch_device(machine(params), run.samples.config.threads), languages(params, run.corpus)
+    scored = scores_of(run, arguments, pair[1], device)
     started = time.monotonic()
     translator = Translator.load(arguments.model, device, **vars(run.samples.config))
-    pair = languages(params, run.corpus)
-    samples = prefixes(translator, training_text(arguments.text, pair, run.settings.sentences), run, scored, "train")
+    train = read_aligned(*(arguments.text / f"train.{language}" for language in pair))
+    text = [evenly(lines, run.settings.sentences) for lines in train]
+    samples = prefixes(translator, text, run, scored, "train")
     head = value.trained(samples.hidden_MD, samples.score_M, run.settings)
     dev_lines = EvaluationSet.open(arguments.dev).lines("normalised")
     dev = prefixes(translator, dev_lines, run, scored, "dev")
-    resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}  # if 0 or `auto` is given
-    chosen = {"number": run.samples.number, **run.samples.description(), **resolved}
+    chosen = {"number": run.samples.number, **run.samples.description(translator.config)}
     made = {"model": run.model, "settings": asdict(run.settings), "samples": chosen}
     if run.reverse:
         made["reverse"] = run.reverse
     with atomic_folder(arguments.out) as folder:
-        for path in sorted(path for path in arguments.model.iterdir() if path.name != value.VALUE):
-            shutil.copyfile(path, folder / path.name)
+        shutil.copytree(arguments.model, folder, copy_function=shutil.copyfile, dirs_exist_ok=True)
         value.save(head, folder / value.VALUE, made)
     measured = calibration(head(dev.hidden_MD).numpy(), dev.score_M.numpy(), dev.length_M)
     loss = F.cross_entropy(head.logits(dev.hidden_MD), head.target(dev.score_M)).item()

@@ -116,8 +116,11 @@ class Choice:
         """Whether this decoder, or a decoder in `parts`, needs the values of prefixes (see value.py)."""
         return self.own.needs_value or any(part.needs_value for part in self.parts.values())
 
-    def description(self) -> dict[str, Any]:
-        """The settings that the decoder uses, for the file beside its translation."""
-        shared = {key: getattr(self.config, key) for key in (*self.own.USES, *COMMON)}
-        parts = {key: {"number": part.number, **part.description()} for key, part in self.parts.items()}
+    def description(self, config: DecodingConfig) -> dict[str, Any]:
+        """The settings that the decoder uses, for the file beside its translation.
+
+        `config` is that of the translator, which has the values in use where `self.config` has 0 or `auto`.
+        """
+        shared = {key: getattr(config, key) for key in (*self.own.USES, *COMMON)}
+        parts = {key: {"number": part.number, **part.description(part.config)} for key, part in self.parts.items()}
         return {"decoder": self.decoder, **shared, **vars(self.own), **parts}
