@@ -15,6 +15,7 @@ data and licence, settings, scores with signatures, commit.
 
 import argparse
 import importlib.util
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -27,7 +28,6 @@ from torch import Tensor
 
 from pipeline.commands.status import State, not_done
 from pipeline.reporting.model_card import card
-from pipeline.settings.params import PARAMS, load
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, decoding_of, folder_of, label_of
 from transformer import hub
@@ -46,6 +46,20 @@ from transformer.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
+# The modules of a layer in CTranslate2, each with those of MarianMTModel that it joins
+MODULES = {
+    "self_attention/linear_0": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+    "self_attention/linear_1": ["self_attn.out_proj"],
+    "self_attention/layer_norm": ["self_attn_layer_norm"],
+    "attention/linear_0": ["encoder_attn.q_proj"],
+    "attention/linear_1": ["encoder_attn.k_proj", "encoder_attn.v_proj"],
+    "attention/linear_2": ["encoder_attn.out_proj"],
+    "attention/layer_norm": ["encoder_attn_layer_norm"],
+    "ffn/linear_0": ["fc1"],
+    "ffn/linear_1": ["fc2"],
+    "ffn/layer_norm": ["final_layer_norm"],
+}
+KEYS = {"gamma": "weight", "beta": "bias"}  # of a layer norm in CTranslate2
 LONGEST = 1024  # pieces of a line; our table of sinusoids grows with the lines, that of an exported model does not
 HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
 
@@ -106,14 +120,9 @@ def written(name: str, module: torch.nn.Linear | torch.nn.LayerNorm, order: Tens
     return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
 
 
-def longest(config: ModelConfig) -> int:
-    """The number of pieces of the longest line that an exported model translates."""
-    return max(config.max_positions, LONGEST)
-
-
-def positions(config: ModelConfig, decoding: DecodingConfig) -> int:
-    """The number of positions for which an exported model has sinusoids: those of the longest translation, and EOS."""
-    return longest(config) + decoding.extra_length + 1
+def positions(config: ModelConfig, extra_length: int) -> int:
+    """The positions for which an exported model has sinusoids: the longest line, `extra_length` pieces more, and EOS."""
+    return max(config.max_positions, LONGEST) + extra_length + 1
 
 
 def write_marian(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig) -> None:
@@ -121,7 +130,7 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path, decoding: D
     ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
     with atomic(folder / "model.safetensors") as file:
         file.write(save(tensors_of(model), {"format": "pt"}))
-    longest_translation = positions(model.config, decoding)
+    longest_translation = positions(model.config, decoding.extra_length)
     positioned = {"max_position_embeddings": longest_translation}
     write_json(folder / "config.json", marian_config(model.config, pieces.size) | positioned | ids)
     search = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": "never"}
@@ -130,7 +139,7 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path, decoding: D
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(vocabulary, folder / name)
     names = dict(zip(("pad_token", "unk_token", "eos_token"), pieces.pieces([PAD, UNK, EOS])))
-    tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": longest(model.config) + 1}
+    tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": positions(model.config, 0)}
     write_json(folder / "tokenizer_config.json", tokenizer | names)
 
 
@@ -156,7 +165,7 @@ def marian_config(config: ModelConfig, vocabulary_size: int) -> dict[str, Any]:
     }
 
 
-def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig = PAPER) -> None:
+def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig) -> None:
     if importlib.util.find_spec("ctranslate2") is None:
         raise UserError("--format ctranslate2 needs the package ctranslate2: pip install ctranslate2")
     pieces = Vocabulary(vocabulary)
@@ -168,9 +177,9 @@ def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingCo
     """The model as a specification of CTranslate2."""
     from ctranslate2.specs import TransformerSpec
 
-    spec = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False)
+    spec, order = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False), halves(model.config.d_model)
     fill(spec, {name: tensor.numpy() for name, tensor in tensors_of(model).items()})
-    table = sinusoids(positions(model.config, decoding), model.config.d_model)[:, halves(model.config.d_model)].numpy()
+    table = sinusoids(positions(model.config, decoding.extra_length), model.config.d_model)[:, order].numpy()
     spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
     spec.register_source_vocabulary(pieces)
     spec.register_target_vocabulary(pieces)
@@ -188,33 +197,19 @@ def write_own(model: Transformer, vocabulary: Path, folder: Path, decoding: Deco
 
 def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
     """Copy `tensors`, which have the names of MarianMTModel, to a specification of CTranslate2."""
+    from ctranslate2.specs.model_spec import visit_spec
 
-    def put(target: Any, *names: str) -> None:
-        weights = [(tensors[f"{name}.weight"], tensors[f"{name}.bias"]) for name in names]
-        if hasattr(target, "gamma"):
-            ((target.gamma, target.beta),) = weights
-        else:
-            target.weight, target.bias = (np.concatenate(parts) for parts in zip(*weights))
+    def put(module: Any, path: str, _: object) -> None:
+        """Set a variable of a layer, such as encoder/layer_0/ffn/linear_0/bias."""
+        if found := re.fullmatch(r"(\w+)/layer_(\d+)/(\w+/\w+)/(weight|bias|gamma|beta)", path):
+            stack, number, part, key = found.groups()
+            places = [f"model.{stack}.layers.{number}.{name}.{KEYS.get(key, key)}" for name in MODULES[part]]
+            setattr(module, key, np.concatenate([tensors[place] for place in places]))
 
     embedding = tensors["model.shared.weight"]
     spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = embedding
     spec.decoder.projection.bias = tensors["final_logits_bias"][0]
-    for stack in ("encoder", "decoder"):
-        for number, layer in enumerate(getattr(spec, stack).layer):
-            at = f"model.{stack}.layers.{number}"
-            own = f"{at}.self_attn"
-            put(layer.self_attention.linear[0], *(f"{own}.{part}_proj" for part in "qkv"))
-            put(layer.self_attention.linear[1], f"{own}.out_proj")
-            put(layer.self_attention.layer_norm, f"{own}_layer_norm")
-            if stack == "decoder":
-                cross = f"{at}.encoder_attn"
-                put(layer.attention.linear[0], f"{cross}.q_proj")
-                put(layer.attention.linear[1], f"{cross}.k_proj", f"{cross}.v_proj")
-                put(layer.attention.linear[2], f"{cross}.out_proj")
-                put(layer.attention.layer_norm, f"{cross}_layer_norm")
-            put(layer.ffn.linear_0, f"{at}.fc1")
-            put(layer.ffn.linear_1, f"{at}.fc2")
-            put(layer.ffn.layer_norm, f"{at}.final_layer_norm")
+    visit_spec(spec, put)
 
 
 FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2, "transformer": write_own}
@@ -223,8 +218,8 @@ FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2, "transforme
 def stale_stage(folder: Path) -> State | None:
     """Return the first stage that is not up to date of the run of params.yaml whose model is in `folder`, or None."""
     run = label_of(str(folder))
-    here = PARAMS.exists() and folder.resolve() == Path("models", run, "average").resolve()
-    return not_done(run).get(run) if here and run in load()["runs"] else None
+    here = folder.resolve() == Path("models", run, "average").resolve()
+    return not_done(run).get(run) if here else None
 
 
 def main(arguments: argparse.Namespace) -> None:
