@@ -101,7 +101,7 @@ class Searcher:
         elif not done:
             return False
         else:
-            trial.complete(trial.dev_loss if self.search.metric == "dev_loss" else self.bleu(training, folder))
+            trial.complete(None if self.search.metric == "dev_loss" else self.bleu(training, folder))
         train.tell(f"trial {trial.number}: {self.trials.records()[trial.number]['state']} at step {training.state.step}")
         return True
 

@@ -1,6 +1,5 @@
 """The commands: a mistake of the user gives one line and exit status 1."""
 
-import argparse
 import json
 import re
 import shutil
@@ -11,7 +10,6 @@ import sys
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline.workflow import stage
 from tests import in_process
 from tests.projects import ROOT, STAGES
 
@@ -85,20 +83,6 @@ def test_a_short_output_that_a_full_disk_does_not_take_is_one_line():
             [sys.executable, "-c", SHORT], env=PLAIN, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (1, "made: [Errno 28] No space left on device\n")
-
-
-def test_a_link_to_a_file_that_is_no_longer_in_the_cache_is_named_with_the_remedy(tmp_path, monkeypatch, capsys):
-    (tmp_path / "scores").mkdir()
-    for path in ("scores/score.json", "mine.json"):
-        (tmp_path / path).symlink_to(tmp_path / "cache")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["made"])
-    for path in ("scores/score.json", "mine.json"):
-        with pytest.raises(SystemExit, match="1"):
-            stage.run(lambda _, path=path: open(path).close(), argparse.ArgumentParser(prog="made"), checked=False)
-    output, own = capsys.readouterr().err.splitlines()
-    assert output.startswith(f"made: scores/score.json is a link to {tmp_path / 'cache'}, which is missing; `snakemake")
-    assert own == "made: [Errno 2] No such file or directory: 'mine.json'"
 
 
 # What a shell, a locale, an interpreter's option, a terminal and a proxy can do to a program

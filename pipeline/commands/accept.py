@@ -9,13 +9,15 @@ would make the same ones is for the user to know. A saved, unfinished training o
 
 import argparse
 
+from pipeline import code
 from pipeline.settings.params import Name, require_named
 from pipeline.training import workspace
 from pipeline.workflow import stage as command_line
-from pipeline.workflow.costly import more_than_code, why
+from pipeline.workflow.costly import changes, told
 from pipeline.workflow.lock_files import keep_or_put_back
 from pipeline.workflow.project import opened, refresh
 from transformer.config.reading import UserError, convert
+from transformer.files import digest
 
 
 def accept(name: str) -> None:
@@ -29,10 +31,11 @@ def accept(name: str) -> None:
             require_named(name, list(known), "an entry of params.yaml or a stage of dvc.yaml")
         refused = {}
         for stage in chosen:
-            if reasons := more_than_code(stage):
-                refused[stage.name] = reasons
-            elif stage.status():
-                print(f"{stage.name}: stale only because {why(stage)}; accepted")
+            light, heavy = changes(stage)
+            if heavy:
+                refused[stage.name] = told(heavy)
+            elif light:
+                print(f"{stage.name}: stale only because {told(light)}; accepted")
                 repo.commit(stage.addressing, force=True)
         keep_or_put_back()
     if refused:
@@ -45,7 +48,7 @@ def main(arguments: argparse.Namespace) -> None:
     convert(Name, run, "RUN|STAGE")
     for place in workspace.unfinished(run) if kind in ("", "train") else []:
         with workspace.lock(run):
-            workspace.accept(place)
+            workspace.accept(place, digest(code.described("train")))
         print(f"{place}: resumed with the present code at the next start")
     accept(arguments.name)
 

@@ -23,7 +23,7 @@ from pipeline import code
 from pipeline.settings.params import load
 from pipeline.training.workspace import unfinished
 from pipeline.workflow import stage
-from pipeline.workflow.costly import changes, code_of, why
+from pipeline.workflow.costly import changes, told
 from pipeline.workflow.lock_files import LOCK, whole, writing
 from pipeline.workflow.progress import place_of
 from pipeline.workflow.project import opened
@@ -107,9 +107,8 @@ def why_stale(one: PipelineStage) -> str:
     """Return what differs from dvc.lock, with the changed modules of the code. DVC's locks are not needed."""
     if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
         return "never run"
-    found = changes(one)
-    names = {path: why(one).removeprefix("of ") if path == code_of(one) else path for path in found}
-    return ", ".join(f"{names[path]} is {change}" for path, change in found.items())
+    light, heavy = changes(one)
+    return told(light | heavy)
 
 
 def begun(pid: int) -> float:

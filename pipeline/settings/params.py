@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from ruamel.yaml import YAML, YAMLError
-from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError, SafeConstructor
-from ruamel.yaml.nodes import MappingNode, Node
+from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+from ruamel.yaml.nodes import Node
 
 from transformer.config.reading import Pattern, UserError, read, shown, similar, unknown
 
@@ -40,14 +40,14 @@ def parse(text: str, path: Path = PARAMS) -> dict[str, Any]:
         params = yaml.load(text)
     except (YAMLError, TypeError, AssertionError, RecursionError) as error:  # TypeError and AssertionError: an invalid key
         why = " ".join((str(error) or "a key occurs twice in !!omap").split()).replace('"<unicode string>", ', "")
-        raise UserError(f"{path} cannot be read: {why}") from None
+        raise UserError(f"{path} cannot be read: {why.partition(' To suppress this check')[0]}") from None
     if not isinstance(params, dict):
         raise UserError(f"{path} is not a mapping")
     return params
 
 
 class Constructor(SafeConstructor):
-    """ruamel.yaml's constructor, which states the line of a wrong value and of a key that occurs again."""
+    """ruamel.yaml's constructor, which also states the line of a wrong value."""
 
     def construct_non_recursive_object(self, node: Node, tag: str | None = None) -> Any:
         try:
@@ -55,14 +55,6 @@ class Constructor(SafeConstructor):
         except (ValueError, LookupError):
             kind = str(node.tag).rpartition(":")[2]
             raise ConstructorError(None, None, f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
-
-    def check_mapping_key(self, node: MappingNode, key_node: Node, mapping: Mapping, key: Any, value: Any) -> bool:
-        """Return True for the first entry with a key. Another one is refused, with the line of the first."""
-        if key in mapping:
-            line = next(first.start_mark.line + 1 for first, _ in node.value if first.value == key_node.value)
-            problem = f"the key {shown(key)} of line {line} occurs again; one of the two is to be removed"
-            raise DuplicateKeyError(problem=problem, problem_mark=key_node.start_mark)
-        return True
 
 
 def entry(params: Mapping, block: str, name: str) -> Mapping:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, product
 from typing import Any, Literal
 
 from pipeline.settings.params import Name, read_entry
@@ -122,17 +121,13 @@ def line(name: str, run: Mapping[str, Any]) -> str:
 
 
 def combinations_of(space: list[Dimension]) -> Iterator[dict[str, Any]]:
-    """Yield settings that together contain every pair of samples of every two dimensions.
+    """Yield settings that together contain all samples of each dimension, with the first sample of all others.
 
-    Each condition on settings concerns at most two of them (for example d_model and h). If the yielded settings are
-    valid, all combinations of choices and ends of ranges are therefore valid. Numbers between the ends are not tested.
+    A trial whose settings do not suit one another in another combination, or between the ends of a range, is pruned.
     """
     first = {key: value for one in space for key, value in one.samples()[0].items()}
-    if len(space) == 1:
-        yield from space[0].samples()
-    for one, other in combinations(space, 2):
-        for settings, more in product(one.samples(), other.samples()):
-            yield {**first, **settings, **more}
+    for one in space:
+        yield from ({**first, **settings} for settings in one.samples())
 
 
 def trial_settings(

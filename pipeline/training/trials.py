@@ -3,12 +3,13 @@
 The samples of trial n depend on the seed, on n and on the earlier trials. They do not change if the search is
 stopped and resumed, unless a process is killed between two samples of one trial.
 Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
-median of the completed trials at the same step, or if its training failed (UserError).
+median of the completed trials at the same step, or if its training failed (UserError). Of all values, less is better: the
+study has BLEU with a minus sign.
 """
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,11 @@ class Trials:
     def __init__(self, path: Path, search: Search) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.search = search
-        self.sign = 1.0 if search.metric == "dev_loss" else -1.0
         try:
             self.study = optuna.create_study(
                 storage=f"sqlite:///{path}",
                 study_name="search",
                 load_if_exists=True,
-                direction="minimize" if self.sign > 0 else "maximize",
                 pruner=optuna.pruners.MedianPruner(STARTUP, search.steps * WARMUP // 100),
             )
         except SQLAlchemyError as error:
@@ -57,7 +56,7 @@ class Trials:
             for dimension in self.search.dimensions:
                 settings |= dimension.settings(sample(asked, dimension))
             asked.set_user_attr("settings", settings)
-            yield Trial(asked, settings, self.sign, self.search.steps)
+            yield Trial(asked, settings, self.search)
             running = []
 
     def counted(self) -> list[FrozenTrial]:
@@ -69,17 +68,17 @@ class Trials:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the trials as the file of the search holds them."""
-        return [record(trial, self.sign) for trial in self.counted()]
+        return [record(trial) for trial in self.counted()]
 
     def best(self) -> FrozenTrial | None:
-        return min(self.completed(), key=lambda trial: self.sign * (trial.value or 0.0), default=None)
+        return min(self.completed(), key=lambda trial: trial.value or 0.0, default=None)
 
     def importance(self) -> dict[str, float]:
         """Return the importance of each dimension by PED-ANOVA, or {} unless two completed trials differ in value."""
         completed = self.completed()
         if len({trial.value for trial in completed}) < 2:
             return {}
-        counted = optuna.create_study(direction=self.study.direction)
+        counted = optuna.create_study()
         counted.add_trials(completed)
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         found = optuna.importance.get_param_importances(counted, evaluator=evaluator)
@@ -98,26 +97,27 @@ def written(path: Path) -> Iterator[None]:
 
 
 class Trial:
-    """A running trial. `hopeless` is True if the trial is to be pruned. `dev_loss` is that of the last report."""
+    """A running trial. `hopeless` is True if the trial is to be pruned. `dev_losses` has those reported, by step."""
 
-    def __init__(self, trial: optuna.trial.Trial, settings: Mapping[str, Any], sign: float, steps: int) -> None:
-        """`steps` is the budget, at whose end a trial is no longer pruned."""
-        self.trial, self.number, self.settings, self.sign, self.steps = trial, trial.number, settings, sign, steps
-        self.known = dict(trial.study.trials[trial.number].intermediate_values)  # with their signs
-        self.hopeless = 0 < max(self.known, default=0) < steps and trial.should_prune()
+    def __init__(self, trial: optuna.trial.Trial, settings: Mapping[str, Any], search: Search) -> None:
+        self.trial, self.number, self.settings, self.search = trial, trial.number, settings, search
+        self.dev_losses = dict(trial.study.trials[trial.number].intermediate_values)
+        self.hopeless = bool(self.dev_losses) and self.is_hopeless(max(self.dev_losses))
 
-    @property
-    def dev_loss(self) -> float:
-        return self.sign * self.known[max(self.known)]
+    def is_hopeless(self, step: int) -> bool:
+        """At the end of its budget, a trial is no longer pruned."""
+        return step < self.search.steps and self.trial.should_prune()
 
     def report(self, step: int, dev_loss: float) -> None:
         """Report an evaluation to Optuna, unless the trial, which may have been resumed, already has it."""
-        if step not in self.known:
-            self.known[step] = self.sign * dev_loss
-            self.trial.report(self.known[step], step)
-            self.hopeless = step < self.steps and self.trial.should_prune()
+        if step not in self.dev_losses:
+            self.dev_losses[step] = dev_loss
+            self.trial.report(dev_loss, step)
+            self.hopeless = self.is_hopeless(step)
 
-    def complete(self, value: float) -> None:
+    def complete(self, bleu: float | None) -> None:
+        """Give the trial its value: the BLEU of a search for dev_bleu, otherwise the last dev loss."""
+        value = self.dev_losses[max(self.dev_losses)] if bleu is None else -bleu
         self.trial.study.tell(self.trial, value)
 
     def prune(self, why: str) -> None:
@@ -134,21 +134,19 @@ def sample(trial: optuna.trial.Trial, dimension: Dimension) -> Any:
     bounds = dimension.range
     if bounds is None:
         return trial.suggest_categorical(dimension.name, tuple(range(len(dimension.choices))))
-    log = bounds.scale == "log"
-    if dimension.whole:
-        return trial.suggest_int(dimension.name, int(bounds.low), int(bounds.high), log=log)
-    return trial.suggest_float(dimension.name, bounds.low, bounds.high, log=log)
+    suggest: Callable = trial.suggest_int if dimension.whole else trial.suggest_float
+    return suggest(dimension.name, bounds.low, bounds.high, log=bounds.scale == "log")
 
 
-def record(trial: FrozenTrial, sign: float) -> dict[str, Any]:
+def record(trial: FrozenTrial) -> dict[str, Any]:
     """Return a trial as the file of a search holds it: its state in Optuna's words, and its value only if completed."""
-    curve = [[step, sign * value] for step, value in sorted(trial.intermediate_values.items())]
+    curve = [[step, dev_loss] for step, dev_loss in sorted(trial.intermediate_values.items())]
     return {
         "trial": trial.number,
         "state": trial.state.name.lower(),
         "why": trial.user_attrs.get("why", ""),
         "settings": trial.user_attrs.get("settings", {}),
         "steps": curve[-1][0] if curve else 0,
-        "value": trial.value if trial.state is TrialState.COMPLETE else None,
+        "value": abs(trial.value or 0.0) if trial.state is TrialState.COMPLETE else None,
         "dev_losses": curve,
     }

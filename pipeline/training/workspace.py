@@ -17,7 +17,6 @@ from transformer.files import read_json, write_json
 WORK = Path("work")
 STATE = "state.safetensors"  # as in transformer/store.py
 UNDO = "undo the change, and the same command records it"
-ACCEPTED = "adopt"  # in code.json, after the user has accepted a state of other code
 
 
 def folder(run: str, key: str) -> Path:
@@ -49,25 +48,25 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     """
     place = folder(run, key)
     history = history_of(place) if (place / "code.json").exists() else []
-    if (place / STATE).exists() and history and history[-1] not in (code, ACCEPTED):
+    if (place / STATE).exists() and history and history[-1] != code:
         raise UserError(
             f"{place} holds a state that another version of the code saved: `python -m pipeline.commands.accept {run}` "
             f"resumes it with the current code, `rm -r {place}` removes it"
         )
-    earlier = [entry for entry in history if entry not in (code, ACCEPTED)]
+    earlier = [entry for entry in history if entry != code]
     write_json(place / "code.json", [*earlier, code])
     return place, earlier
 
 
 def history_of(place: Path) -> list[str]:
-    """Return the digests of the code versions that trained in `place`, and ACCEPTED if the user accepted the state."""
+    """Return the digests of the code versions that trained in `place`, or that the user accepted for it."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
 
 
-def accept(place: Path) -> None:
-    """Let the next start resume the training in `place`, whatever code made its state."""
-    write_json(place / "code.json", [*history_of(place), ACCEPTED])
+def accept(place: Path, code: str) -> None:
+    """Let the next start resume the training in `place` with this code, whatever code made its state."""
+    write_json(place / "code.json", [*history_of(place), code])
 
 
 def unfinished(run: str) -> list[Path]:

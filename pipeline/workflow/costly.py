@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from pathlib import Path
 
+from dvc.dependency import Dependency
 from dvc.stage import PipelineStage
 
 from pipeline import code
@@ -31,34 +32,34 @@ def seconds_of(stage: str) -> float:
     return within(times, "seconds") or recorded or 0
 
 
-def changes(stage: PipelineStage) -> dict[str, str]:
-    """Return what differs from dvc.lock and how, as `dvc status` does: command, code, dependencies, settings, outputs."""
-    found = {"its command": "changed"} if stage.changed_stage() else {}
+def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what differs from dvc.lock and how, as `dvc status` does.
+
+    The first mapping has the code, with its changed modules, and the outputs that are just not in DVC's cache. The second
+    has all else: the command, other dependencies, settings, and outputs.
+    """
+    light, heavy = dict[str, str](), {"its command": "changed"} if stage.changed_stage() else {}
     for entry in (*stage.deps, *stage.outs):
         for path, change in entry.status().items():
-            found |= change if isinstance(change, Mapping) else {path: change}  # those of settings are by name
-    return found
+            if path == (code.FOLDER / stage.name.partition("@")[0]).as_posix():
+                light[code_of(entry)] = change
+            elif change == "not in cache":
+                light[path] = change
+            else:
+                heavy |= change if isinstance(change, Mapping) else {path: change}  # those of settings are by name
+    return light, heavy
 
 
-def more_than_code(stage: PipelineStage) -> str:
-    """Return what makes a stage stale, except a change of its code, and outputs that are just not in DVC's cache."""
-    found = changes(stage).items()
-    return ", ".join(f"{path} is {how}" for path, how in found if path != code_of(stage) and how != "not in cache")
-
-
-def code_of(stage: PipelineStage) -> str:
-    return (code.FOLDER / stage.name.partition("@")[0]).as_posix()
-
-
-def why(stage: PipelineStage) -> str:
-    """Return the reason why a stage is stale for which `more_than_code` returns nothing, with the changed modules."""
-    (dep,) = [dep for dep in stage.deps if dep.def_path == code_of(stage)]
-    if not dep.changed():
-        return "its outputs are not in DVC's cache"
-    before = stage.repo.cache.local.oid_to_path(dep.hash_info.value) if dep.hash_info else ""
+def code_of(dep: Dependency) -> str:
+    """Return `code`, with the modules that have changed if the recorded digests are still in DVC's cache."""
+    before = dep.repo.cache.local.oid_to_path(dep.hash_info.value) if dep.hash_info else ""
     texts = [path.read_text(encoding="utf-8") for path in (Path(before), Path(dep.fs_path)) if path.is_file()]
     modules = code.changed(*texts) if len(texts) == 2 else []
-    return f"of code ({shortened(modules)})" if modules else "of code"
+    return f"code ({shortened(modules)})" if modules else "code"
+
+
+def told(changed: Mapping[str, str]) -> str:
+    return ", ".join(f"{path} is {how}" for path, how in changed.items())
 
 
 def costly(stages: Iterable[PipelineStage], stale: Collection[str]) -> dict[str, str]:
@@ -70,16 +71,17 @@ def costly(stages: Iterable[PipelineStage], stale: Collection[str]) -> dict[str,
     found = {}
     for stage in stages:
         seconds = seconds_of(stage.name) if stage.name in stale else 0
-        if seconds > LONG and not more_than_code(stage) and not remembered(stage):
+        light, heavy = changes(stage) if seconds > LONG else ({}, {})
+        if light and not heavy and not remembered(stage):
             keeps = f"`python -m pipeline.commands.accept {stage.name.partition('@')[2]}` keeps it"
-            found[stage.name] = f"{stage.name} is stale only because {why(stage)}; it took {duration(seconds)}. {keeps}"
+            found[stage.name] = f"{stage.name} is stale only because {told(light)}; it took {duration(seconds)}. {keeps}"
     return found
 
 
 def remembered(stage: PipelineStage) -> bool:
     """Return whether DVC would restore the stage's outputs for the current code from its run cache."""
     now = copy(stage)
-    now.deps = [copy(dep) for dep in stage.deps]  # `stage` itself keeps the digests of dvc.lock, which `why` compares
+    now.deps = [copy(dep) for dep in stage.deps]  # `stage` itself keeps the digests of dvc.lock
     now.save_deps()
     cache = stage.repo.stage_cache
     run = cache._load(now)

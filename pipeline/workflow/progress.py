@@ -54,7 +54,7 @@ class Progress(tqdm):
         shown = self.format_dict
         rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
         left = f"{duration((self.total - self.n) / rate)} left" if rate and self.total is not None else ""
-        text = ", ".join(filter(None, [self.desc.removesuffix(": "), self.reached(), self.postfix, left]))
+        text = ", ".join(filter(None, [self.desc.removesuffix(": "), self.reached(), str(self.postfix or ""), left]))
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}.partial")

@@ -52,7 +52,7 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         print(end="", flush=True)
     except (UserError, OSError) as error:
         status = 128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) and unread() else 1
-        for line in [] if status > 1 else error.args if isinstance(error, UserError) else [described(error)]:
+        for line in [] if status > 1 else error.args if isinstance(error, UserError) else [error]:
             print(f"{parser.prog}: {' '.join(str(line).split())}", file=sys.stderr)
     except (RuntimeError, MemoryError) as error:
         from transformer.memory import out_of_memory  # imports torch, which most commands do not need
@@ -81,16 +81,6 @@ def open_missing() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # in a locale other than UTF-8
-
-
-def described(error: Exception) -> str:
-    """Return the text of the error. If an output is a link into DVC's cache and is no longer there, the text says so."""
-    if not isinstance(error, FileNotFoundError) or not error.filename or not os.path.islink(error.filename):
-        return str(error)
-    if Path(os.path.relpath(error.filename)).parts[0] not in OUTPUTS:  # a link of the user's own, which no stage makes
-        return str(error)
-    gone = f"{error.filename} is a link to {os.readlink(error.filename)}, which is missing"
-    return f"{gone}; `snakemake --cores all` makes the file again, and `dvc pull` fetches it from a remote"
 
 
 def unread() -> bool:

@@ -199,7 +199,7 @@ FIRST = "base:\n  first: &all\n    steps: "
     [
         (None, "params.yaml is not in"),
         ("runs: [", "params.yaml cannot be read"),
-        ("a: 1\nruns: {a: {}, b: {}, a: {}}", "the key 'a' of line 2 occurs again"),
+        ("a: 1\nruns: {a: {}, b: {}, a: {}}", 'found duplicate key "a"'),
         ("- runs", "is not a mapping"),
         (f"{FIRST}2001-99-99\n", "'2001-99-99' is not a valid timestamp in line 3"),
         (f'{FIRST}!!int "abc"\n', "'abc' is not a valid int in line 3"),

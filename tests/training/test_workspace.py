@@ -52,7 +52,7 @@ def test_a_kill_while_a_training_is_removed_leaves_no_state_without_its_checkpoi
 
 def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_not_adopted(place):
     assert workspace.claim("run", "0123", "first") == (place, [])
-    workspace.accept(place)
+    workspace.accept(place, "second")
     assert workspace.claim("run", "0123", "second") == (place, ["first"])
     assert workspace.claim("run", "0123", "second") == (place, ["first"])
     with refused(place, "another version of the code saved"):

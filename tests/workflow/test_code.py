@@ -231,7 +231,7 @@ def test_a_change_of_code_is_accepted_by_the_users_word(project):
     append(project, MODEL, "\nMEANING = 1\n")
     entries = lock(project.root)
     printed = accept(project, RUN)
-    assert f"{TRAIN}: stale only because of code ({MODEL}); accepted" in printed
+    assert f"{TRAIN}: stale only because code ({MODEL}) is modified; accepted" in printed
     now = lock(project.root)
     assert {name.partition("@")[0] for name in now if now[name] != entries[name]} == {"code", "train", "average", "decode"}
     assert all(now[name]["outs"] == entries[name]["outs"] for name in now if name != "code")
@@ -276,7 +276,7 @@ def took(project: StubProject, seconds: float) -> None:
 def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(project):
     took(project, 8040)
     append(project, "transformer/attention.py", "\nA = 1\n")
-    stale = f"{TRAIN} is stale only because of code (transformer/attention.py); it took 2 h 14 min."
+    stale = f"{TRAIN} is stale only because code (transformer/attention.py) is modified; it took 2 h 14 min."
     printed = project.run("snakemake", "--cores", "2", status=1)
     (line,) = [line for line in printed.splitlines() if line.startswith(f"snakemake: {stale}")]
     assert "commands.accept demo-tiny`" in line
@@ -305,9 +305,9 @@ def test_on_a_terminal_it_asks(project, answer, status):
 def test_a_long_training_whose_outputs_dvc_has_lost_is_kept(project):
     took(project, 8040)
     shutil.rmtree(project.root / ".dvc/cache")
-    shown = f"{TRAIN} is stale only because its outputs are not in DVC's cache; it took 2 h 14 min."
-    assert shown in project.run("snakemake", "--dry-run")
-    assert f"{TRAIN}: stale only because its outputs are not in DVC's cache; accepted\n" in accept(project, TRAIN)
+    why = f"stale only because models/{RUN}/checkpoints is not in cache, "
+    assert f"{TRAIN} is {why}" in project.run("snakemake", "--dry-run")
+    assert f"{TRAIN}: {why}" in accept(project, TRAIN)
     assert TRAIN not in project.stale() and project.ran() == []
 
 
@@ -318,14 +318,14 @@ def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_qu
     append(project, MODEL, "\nA = 1\n")
     project.run("dvc", "repro", TRAIN)
     script.write_bytes(before)
-    assert "only because of code" not in project.run("snakemake", "--dry-run"), "DVC's run cache has it"
+    assert "stale only because" not in project.run("snakemake", "--dry-run"), "DVC's run cache has it"
     append(project, MODEL, "\nB = 1\n")
     for seconds, asked in ((30 * 60 + 1, True), (30 * 60, False)):
         took(project, seconds)
-        assert ("only because of code" in project.run("snakemake", "--dry-run")) == asked
+        assert ("stale only because" in project.run("snakemake", "--dry-run")) == asked
     (project.root / f"results/times/{RUN}.json").write_text('{"training": {"seconds": 8040}}')
     (project.root / f"work/times/{RUN}/training.json").write_text('{"of another": {"seconds": 30}}')
     assert "it took 2 h 14 min" in project.run("snakemake", "--dry-run"), "the time of the record"
     took(project, 8040)
     project.edit("params.yaml", *SMOOTHING)
-    assert "only because of code" not in project.run("snakemake", "--dry-run")
+    assert "stale only because" not in project.run("snakemake", "--dry-run")
