@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.binarise import Blocks, encoded, report_of, sampled, write_set
-from pipeline.corpora.sets import find_sets, progress
+from pipeline.binarise import Blocks, encoded, report_of, write_set
+from pipeline.corpora.sets import count_lines, files_of, progress
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage
@@ -56,14 +56,6 @@ def tagged(blocks: Blocks) -> Blocks:
         yield np.insert(ids, np.cumsum(lengths) - lengths, UNK), lengths + 1
 
 
-def first(blocks: Blocks, lines: int) -> Blocks:
-    """Yield the blocks of the next `lines` lines."""
-    while lines:
-        ids, lengths = next(blocks)
-        lines -= len(lengths)
-        yield ids, lengths
-
-
 @dataclass(frozen=True)
 class Synthetic:
     """Synthetic pairs in two aligned files. They are encoded like the training text of their corpus."""
@@ -73,24 +65,14 @@ class Synthetic:
     words: WordTable
     config: VocabularyConfig
 
-    def __len__(self) -> int:
-        with open(self.paths[0], "rb") as file:
-            return sum(1 for _ in file)
-
-    def blocks(self, side: str, bar: tqdm) -> Blocks:
-        """Return the blocks of a side. With BPE-dropout, the blocks of the sampled segmentations follow one another."""
-        path = self.paths[SIDES.index(side)]
-        dropout = self.config.bpe_dropout > 0
-        blocks = sampled(path, self.words.vocabulary, self.config, bar) if dropout else encoded(path, self.words, bar)
-        return tagged(blocks) if self.tagged and side == "source" else blocks
-
 
 def mixed(real: BinarisedSet, synthetic: Synthetic, side: str, lines: int, bar: tqdm) -> Blocks:
     """For each segmentation of the training text, yield `lines` real lines, then the synthetic lines."""
-    made, pairs = synthetic.blocks(side, bar), len(synthetic)
+    path = synthetic.paths[SIDES.index(side)]
     for segmentation in range(real.segmentations):
         yield from of_set(real, side, lines, segmentation)
-        yield from first(made, pairs)
+        blocks = encoded(path, synthetic.words, bar, synthetic.config, segmentation)
+        yield from tagged(blocks) if synthetic.tagged and side == "source" else blocks
 
 
 def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Path) -> dict[str, dict[str, int]]:
@@ -109,9 +91,9 @@ def main(arguments: argparse.Namespace) -> None:
     config = section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
     sets = {part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")}
-    paths = find_sets(arguments.synthetic, codes, ("train",))["train"]
+    paths = files_of(arguments.synthetic, "train", codes)
     synthetic = Synthetic(paths, chosen.tagged, WordTable(vocabulary, config.threads), config)
-    different, made = len(sets["train"]) // sets["train"].segmentations, len(synthetic)
+    different, made = len(sets["train"]) // sets["train"].segmentations, count_lines(paths[0])
     lines = repeated(different, made, chosen.ratio)
     with atomic_folder(arguments.out / "binarised") as out:
         counts = mix(sets, synthetic, lines, out)

@@ -3,20 +3,19 @@
     python -m pipeline.binarise CORPUS --text data/CORPUS/normalised --vocabulary data/CORPUS/vocabulary.model \\
         --out data/CORPUS/binarised --report REPORT.json
 
-Reads every set in the folder of normalised text, and the vocabulary. Writes the arrays (transformer/binarised.py) and
+Reads train and dev in the folder of normalised text, and the vocabulary. Writes the arrays (transformer/binarised.py) and
 a report with the counts and a checksum of all data. An empty line has no ids, but is kept, so that line numbers agree.
 With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sampled segmentations.
 """
 
 import argparse
-import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.corpora.sets import blocks, find_sets, progress
+from pipeline.corpora.sets import blocks, files_of, progress
 from pipeline.settings import params
 from pipeline.workflow import stage
 from transformer.binarised import SIDES, id_type, segmentations_of, write_description, write_side
@@ -28,20 +27,22 @@ from transformer.vocabulary import Vocabulary, WordTable
 Blocks = Iterator[tuple[np.ndarray, np.ndarray]]  # the ids of some lines, and the number of ids of each line
 
 
-def encoded(path: Path, words: WordTable, bar: tqdm) -> Blocks:
-    """Yield the blocks of a file."""
-    for lines in blocks(path, bar):
-        block = b"".join(lines)
-        yield words.encode(block if block.endswith(b"\n") else block + b"\n")
-
-
-def sampled(path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm) -> Blocks:
-    """Yield blocks as `encoded` does, one segmentation after another. BPE-dropout samples each segmentation."""
-    for segmentation in range(config.segmentations):
-        for number, lines in enumerate(blocks(path, bar)):
-            (seed,) = np.random.SeedSequence([config.seed, segmentation, number]).generate_state(1).tolist()
-            ids = vocabulary.sample([line.removesuffix(b"\n") for line in lines], config.bpe_dropout, seed)
+def encoded(path: Path, words: WordTable, bar: tqdm, dropout: VocabularyConfig | None = None, number: int = 0) -> Blocks:
+    """Yield the blocks of a file. If `dropout` has BPE-dropout, it is the segmentation with this `number`."""
+    for place, lines in enumerate(blocks(path, bar)):
+        if dropout and dropout.bpe_dropout:
+            (seed,) = np.random.SeedSequence([dropout.seed, number, place]).generate_state(1).tolist()
+            ids = words.vocabulary.sample([line.removesuffix(b"\n") for line in lines], dropout.bpe_dropout, seed)
             yield np.concatenate(ids), np.fromiter(map(len, ids), np.int64, len(ids))
+        else:
+            block = b"".join(lines)
+            yield words.encode(block if block.endswith(b"\n") else block + b"\n")
+
+
+def training(path: Path, words: WordTable, bar: tqdm, config: VocabularyConfig) -> Blocks:
+    """Yield the blocks of a file of the training set, one segmentation after another."""
+    for number in range(config.segmentations):
+        yield from encoded(path, words, bar, config, number)
 
 
 def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) -> dict[str, int]:
@@ -53,27 +54,19 @@ def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) ->
     return {"pairs": pairs, "source_tokens": source, "target_tokens": target}
 
 
-def binarise_set(
-    paths: list[Path], name: str, words: WordTable, config: VocabularyConfig, out: Path, bar: tqdm
-) -> dict[str, int]:
-    """Write both sides of a set and return its counts. With BPE-dropout, `pairs` counts all segmentations."""
-    dropout = name == "train" and config.bpe_dropout > 0
-    sides = (sampled(path, words.vocabulary, config, bar) if dropout else encoded(path, words, bar) for path in paths)
-    counts = write_set(out, name, sides, id_type(words.vocabulary.size))
-    return counts | {"segmentations": config.segmentations} if dropout else counts
-
-
 def main(arguments: argparse.Namespace) -> None:
     settings = params.load()
     languages = params.languages(settings, arguments.corpus)
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
     words = WordTable(vocabulary, config.threads)
-    sets = find_sets(arguments.text, languages, ("train", "dev"))
-    train = [*sets["train"]] * config.segmentations
-    bar = progress([*train, *itertools.chain(*(paths for name, paths in sets.items() if name != "train"))])
-    with bar, atomic_folder(arguments.out) as out:
-        counts = {name: binarise_set(sets[name], name, words, config, out, bar) for name in sets}
+    train, dev = (files_of(arguments.text, name, languages) for name in ("train", "dev"))
+    dtype = id_type(vocabulary.size)
+    with progress(train * config.segmentations + dev) as bar, atomic_folder(arguments.out) as out:
+        counts = {"train": write_set(out, "train", (training(path, words, bar, config) for path in train), dtype)}
+        if config.bpe_dropout:
+            counts["train"]["segmentations"] = config.segmentations  # `pairs` counts all of them
+        counts["dev"] = write_set(out, "dev", (encoded(path, words, bar) for path in dev), dtype)
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
     write_json(arguments.report, report_of(description))
     print(f"{arguments.out}: " + ", ".join(f"{name} {pairs_in(count)}" for name, count in counts.items()))

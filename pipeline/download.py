@@ -18,9 +18,9 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import SETS, DownloadConfig
 from pipeline.settings.machine import machine
-from pipeline.settings.params import Name, entry, languages, load
+from pipeline.settings.params import entry, languages, load
 from pipeline.workflow import stage
-from transformer.config.reading import UserError, convert, read
+from transformer.config.reading import UserError, read
 from transformer.files import atomic_folder
 
 
@@ -40,15 +40,11 @@ def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: 
 
 
 def main(arguments: argparse.Namespace) -> None:
-    convert(Name, arguments.corpus, "corpus")
     params = load()
-    download = entry(params, "corpora", arguments.corpus).get("download")
+    download = entry(params, "corpora", arguments.corpus)["download"]
     config = read(DownloadConfig, download, f"params.yaml: corpora.{arguments.corpus}.download")
     codes = languages(params, arguments.corpus)
-    for code in codes:
-        convert(Name, code, f"params.yaml: corpora.{arguments.corpus}.languages")
-    fetcher = Fetcher(machine(params).mirror)
-    work(config, codes, fetcher, arguments.out, arguments.test)
+    work(config, codes, Fetcher(machine(params).mirror), arguments.out, arguments.test)
 
 
 if __name__ == "__main__":

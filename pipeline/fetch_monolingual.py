@@ -9,16 +9,13 @@ dropped for the same reasons as training pairs. The report counts read, kept, dr
 
 import argparse
 from pathlib import Path
-from typing import Any
-
-from tqdm import tqdm
 
 from pipeline.corpora.archives import unpacked
 from pipeline.corpora.collecting import append_lines
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import text
-from pipeline.corpora.normalising import COUNTS, Filter, Side
-from pipeline.corpora.sets import blocks, progress
+from pipeline.corpora.normalising import COUNTS, Filter, normalise_set
+from pipeline.corpora.sets import progress
 from pipeline.corpora.transfer import say
 from pipeline.settings.back_translations import BackTranslation, Monolingual
 from pipeline.settings.machine import machine
@@ -41,21 +38,6 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
         )
 
 
-def normalise(raw: Path, out: Path, language: str, config: NormaliseConfig, bar: tqdm) -> dict[str, Any]:
-    """Write the cleaned lines without empty, too long and, with `deduplicate`, repeated lines. Returns the counts."""
-    side, select, kept = Side(raw, language, config), Filter(config), 0
-    with open(out, "wb") as file:
-        for block in blocks(raw, bar):
-            lines = side.lines(block)
-            lines, _ = select(lines, lines)  # each line is filtered as a pair with itself
-            kept += len(lines)
-            file.write("\n".join([*lines, ""]).encode())
-    if not kept:
-        raise UserError(f"{raw}: no line is kept")
-    counts = {key: getattr(side, key) for key in COUNTS}
-    return {"read": side.read, "kept": kept, "dropped": dict(select.dropped), **counts}
-
-
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     chosen = read_entry(BackTranslation, params, "back_translations", arguments.name)
@@ -66,9 +48,10 @@ def main(arguments: argparse.Namespace) -> None:
         raw = folder / f"raw.{language}"
         write_raw(chosen.monolingual, fetcher, raw)
         with progress([raw]) as bar:
-            counts = normalise(raw, folder / f"train.{language}", language, config, bar)
+            counts = normalise_set([raw], [folder / f"train.{language}"], [language], config, bar, Filter(config))
         raw.unlink()
-    write_json(arguments.report, {"language": language, **counts})
+    report = {key: counts[key] for key in ("read", "kept", "dropped")} | {key: counts[key][language] for key in COUNTS}
+    write_json(arguments.report, {"language": language, **report})
     print(f"{arguments.out}: {counts['kept']:,} of {counts['read']:,} lines")
 
 

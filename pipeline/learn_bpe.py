@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from pipeline.corpora.sets import blocks, progress
+from pipeline.corpora.sets import blocks, count_lines, files_of, progress
 from pipeline.settings import params
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
@@ -28,10 +28,7 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
 
     Yields all lines if `pairs` is 0 or if the file has at most `pairs` lines.
     """
-    total = first = 0
-    if pairs:
-        with open(path, "rb") as file:
-            total = sum(1 for _ in file)
+    first, total = 0, count_lines(path) if pairs else 0
     for lines in blocks(path, bar):
         if pairs < total:
             # Take each line at which number * pairs / total reaches the next integer.
@@ -45,7 +42,7 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
 def main(arguments: argparse.Namespace) -> None:
     settings = params.load()
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
-    paths = [arguments.text / f"train.{language}" for language in params.languages(settings, arguments.corpus)]
+    paths = files_of(arguments.text, "train", params.languages(settings, arguments.corpus))
     with progress(paths) as bar:
         text = itertools.chain.from_iterable(sample(path, config.sample_pairs, bar) for path in paths)
         try:

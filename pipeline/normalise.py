@@ -16,13 +16,14 @@ agree with the references. The report counts pairs (read, kept, dropped by reaso
 
 import argparse
 import itertools
+import shutil
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.normalising import Filter, normalise_set, write_set
-from pipeline.corpora.sets import find_sets, progress
+from pipeline.corpora.sets import files_of, progress
 from pipeline.corpora.transfer import say
 from pipeline.settings import params
 from pipeline.settings.normalise import NormaliseConfig
@@ -42,21 +43,21 @@ def main(arguments: argparse.Namespace) -> None:
     settings, corpus = params.load(), arguments.corpus
     languages = params.languages(settings, corpus)
     config = params.section(settings, "corpora", corpus, "normalise", NormaliseConfig)
-    sets = find_sets(arguments.raw, languages, ("train", "dev"))
-    tests = find_sets(arguments.test, languages, ("test",))
-    evaluated = {"dev": sets["dev"], "test": tests["test"]}
+    train = files_of(arguments.raw, "train", languages)
+    evaluated = {"dev": files_of(arguments.raw, "dev", languages), "test": files_of(arguments.test, "test", languages)}
+    filtered = [path for path in files_of(arguments.test, "test_filtered", languages) if path.exists()]
     report: dict[str, dict] = {"train": {}, "dev": {}, "test": {}}
-    with progress(itertools.chain(*sets.values(), *evaluated.values())) as bar, ExitStack() as stack:
-        folders = []
+    with progress(itertools.chain(train, *evaluated.values())) as bar, ExitStack() as stack:
+        folders = {}
         for name, paths in evaluated.items():
-            folders.append(stack.enter_context(atomic_folder(arguments.sets / f"{corpus}-{name}")))
-            filtered = tests.get(f"{name}_filtered", [])
-            report[name] = write_set(folders[-1], corpus, languages, paths, config, bar, filtered)
-        select = Filter(config, sentences(folders))
+            folders[name] = stack.enter_context(atomic_folder(arguments.sets / f"{corpus}-{name}"))
+            of_test = filtered if name == "test" else []
+            report[name] = write_set(folders[name], corpus, languages, paths, config, bar, of_test)
+        select = Filter(config, sentences(folders.values()))
         out = stack.enter_context(atomic_folder(arguments.out))
-        for name, paths in sets.items():
-            chosen = select if name == "train" else None
-            report[name] = normalise_set(paths, [out / path.name for path in paths], languages, config, bar, chosen)
+        report["train"] = normalise_set(train, files_of(out, "train", languages), languages, config, bar, select)
+        for language in languages:
+            shutil.copyfile(folders["dev"] / f"normalised.{language}", out / f"dev.{language}")
     if select.in_evaluation:
         done = "were dropped" if config.decontaminate else "are kept; normalise: {decontaminate: true} drops them"
         say(f"{corpus}: {select.in_evaluation:,} training pairs with a sentence of dev or test {done}")

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from operator import eq
-from os import SEEK_END
 from pathlib import Path
 from typing import IO
 
@@ -40,7 +39,7 @@ def collect(
     held = {name: parts[0].hold_out for name, parts in sets.items() if parts[0].hold_out}
     for name in (name for name in sets if name not in held):
         with ExitStack() as stack:
-            files = [stack.enter_context(open(folder / f"{name}.{code}", "w+b")) for code in languages]
+            files = [stack.enter_context(open(folder / f"{name}.{code}", "wb")) for code in languages]
             counts[name] = sum(append(part, archives, languages, fetcher, files) for part in sets[name])
     if held:
         left = hold_out(folder, languages, counts["train"], held)
@@ -60,11 +59,7 @@ def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fe
         count, labels = append_sides(part, opened(part, keys, archives, fetcher), keys, files)
     if part.first and count < part.first:
         raise UserError(f"{labels[0]} has {count:,} lines; first: {part.first} asks for more")
-    if equal(files, starts):
-        raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
-    if swapped([beginning(file, start) for file, start in zip(files, starts)], languages):
-        said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
-        say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")
+    require_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages)
     return count
 
 
@@ -113,24 +108,23 @@ def append_sides(part: Part, opened: list[Sides], keys: Languages, files: Files)
     return count, labels
 
 
-def equal(files: Files, starts: list[int]) -> bool:
-    """Whether both files have the same text from `starts` on, and any. Leaves both at their ends."""
-    sizes = [file.tell() - start for file, start in zip(files, starts)]
-    for file, start in zip(files, starts):
-        file.seek(start)
-    chunks = (iter(partial(file.read, CHUNK), b"") for file in files)
-    same = sizes[0] == sizes[1] > 0 and all(map(eq, *chunks))
-    for file in files:
-        file.seek(0, SEEK_END)
-    return same
+def written(file: IO[bytes], start: int) -> Iterator[bytes]:
+    """Yield what was written into the file from `start` on, and an empty chunk, by which a shorter text differs."""
+    file.flush()
+    with open(file.name, "rb") as copy:
+        copy.seek(start)
+        yield from iter(partial(copy.read, CHUNK), b"")
+    yield b""
 
 
-def beginning(file: IO[bytes], start: int) -> str:
-    """Return the text of the first 64 KiB from `start` on. Leaves the file at its end."""
-    file.seek(start)
-    text = file.read(1 << 16).decode(errors="ignore")
-    file.seek(0, SEEK_END)
-    return text
+def require_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], languages: Languages) -> None:
+    """Raise UserError if both sides are the same text. Warn if each of them looks like the language of the other."""
+    first = [next(side) for side in sides]
+    if first[0] == first[1] > b"" and all(map(eq, *sides)):
+        raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
+    if swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages):
+        said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
+        say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")
 
 
 def append_lines(chunks: Iterable[bytes], file: IO[bytes], label: str, skip: int = 0, first: int | None = None) -> int:

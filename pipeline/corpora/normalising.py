@@ -144,48 +144,53 @@ def selected(sources: list[str], targets: list[str], keep) -> tuple[list[str], l
     return list(itertools.compress(sources, keep)), list(itertools.compress(targets, keep))
 
 
-def paired_blocks(paths: list[Path], bar: tqdm) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """Yield blocks with the same number of lines from each file. Raises UserError if one file ends before the other."""
-    first, second = paths
-    with open(second, "rb") as targets:
+def aligned_blocks(paths: list[Path], bar: tqdm) -> Iterator[list[list[bytes]]]:
+    """Yield the next lines of each file, equally many. Raises UserError if one file ends before another."""
+    first, *others = paths
+    with ExitStack() as stack:
+        files = {path: stack.enter_context(open(path, "rb")) for path in others}
         for lines in blocks(first, bar):
-            others = list(itertools.islice(targets, len(lines)))
-            bar.update(sum(map(len, others)))
-            if len(others) < len(lines):
-                raise UserError(f"{second} has fewer lines than {first}; they must match line by line")
-            yield lines, others
-        if targets.readline():
-            raise UserError(f"{first} has fewer lines than {second}; they must match line by line")
+            block = [lines]
+            for path, file in files.items():
+                block.append(list(itertools.islice(file, len(lines))))
+                bar.update(sum(map(len, block[-1])))
+                if len(block[-1]) < len(lines):
+                    raise UserError(f"{path} has fewer lines than {first}; they must match line by line")
+            yield block
+        for path, file in files.items():
+            if file.readline():
+                raise UserError(f"{first} has fewer lines than {path}; they must match line by line")
 
 
 def normalise_set(
     paths: list[Path],
     out: list[Path],
-    languages: tuple[str, str],
+    languages: Sequence[str],
     config: NormaliseConfig,
     bar: tqdm,
     select: Filter | None = None,
 ) -> dict:
-    """Write the cleaned lines of the two files of a set to the two files `out`. Returns the counts for the report.
+    """Write the cleaned lines of the files of a set, one or two, to the files `out`. Returns the counts for the report.
 
-    Only training pairs are dropped, by `select`. In other sets, each line must keep the line number of its reference.
+    Only training pairs are dropped, by `select`, which takes a line of monolingual text as a pair with itself. In other
+    sets, each line must keep the line number of its reference.
     """
     sides = [Side(path, language, config) for path, language in zip(paths, languages)]
     kept = 0
     with ExitStack() as stack:
         outputs = [stack.enter_context(open(path, "wb")) for path in out]
-        for raw_lines in paired_blocks(paths, bar):
-            sources, targets = (side.lines(lines) for side, lines in zip(sides, raw_lines))
-            if select:
-                sources, targets = select(sources, targets)
-            kept += len(sources)
-            for output, lines in zip(outputs, (sources, targets)):
+        for raw_lines in aligned_blocks(paths, bar):
+            texts = [side.lines(lines) for side, lines in zip(sides, raw_lines)]
+            chosen = select(texts[0], texts[-1]) if select else texts
+            kept += len(chosen[0])
+            for output, lines in zip(outputs, chosen):
                 output.write("\n".join([*lines, ""]).encode())
     if not kept:
-        raise UserError(f"{paths[0]} and {paths[1]}: no pair is left; the files are empty, or `normalise` drops every pair")
+        where = " and ".join(map(str, paths))
+        raise UserError(f"{where}: no line is left; the text is empty, or `normalise` drops all of it")
     counts = {key: {la: getattr(side, key) for la, side in zip(languages, sides)} for key in COUNTS}
-    chosen = {"dropped": dict(select.dropped), "in_evaluation": select.in_evaluation} if select else {}
-    return {"read": sides[0].read, "kept": kept, **chosen, **counts}
+    dropped = {"dropped": dict(select.dropped), "in_evaluation": select.in_evaluation} if select else {}
+    return {"read": sides[0].read, "kept": kept, **dropped, **counts}
 
 
 def write_set(
@@ -195,7 +200,7 @@ def write_set(
     raw: list[Path],
     config: NormaliseConfig,
     bar: tqdm,
-    filtered: list[Path] | tuple[()] = (),
+    filtered: Sequence[Path] = (),
 ) -> dict:
     """Write an evaluation set into `folder`: the raw, normalised and, if given, filtered files, and set.json.
 

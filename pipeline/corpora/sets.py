@@ -3,7 +3,6 @@
 Files are read a block at a time, as they may be long. Only "\\n" ends a line; other line separators are text.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,18 +15,14 @@ BLOCK = 1 << 20  # bytes of a file in memory at a time
 LONGEST = 1 << 24  # bytes of a line, an .sgm file or another unit that is read at once; a test set has a million
 
 
-def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...]) -> dict[str, list[Path]]:
-    """Return both files of each set in `folder`, the `required` sets first.
+def files_of(folder: Path, name: str, languages: tuple[str, str]) -> list[Path]:
+    """Return both files of a set."""
+    return [folder / f"{name}.{language}" for language in languages]
 
-    Raises UserError if a required set or one side of a set is missing.
-    """
-    found = {path.stem for language in languages for path in folder.glob(f"*.{language}")}
-    names = [*required, *sorted(found - set(required))]
-    sets = {name: [folder / f"{name}.{language}" for language in languages] for name in names}
-    for path in itertools.chain(*sets.values()):
-        if not path.exists():
-            raise UserError(f"{path} is missing; every set needs a file for {' and for '.join(languages)}")
-    return sets
+
+def count_lines(path: Path) -> int:
+    with open(path, "rb") as file:
+        return sum(1 for _ in file)
 
 
 def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:

@@ -13,8 +13,9 @@ import pytest
 from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
 from pipeline.corpora.fetching import Fetcher
+from pipeline.corpora.normalising import Filter, normalise_set
 from pipeline.corpora.sets import progress
-from pipeline.fetch_monolingual import normalise, write_raw
+from pipeline.fetch_monolingual import write_raw
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.normalise import NormaliseConfig
@@ -130,10 +131,11 @@ def test_too_few_lines_are_refused_with_their_number(fetched, skip, first):
 
 def test_lines_are_cleaned_and_dropped_as_training_pairs_are(params, tmp_path):
     config = NormaliseConfig(**{**params["base"]["normalise"], "max_words": 3, "deduplicate": True})
-    (tmp_path / "raw").write_text("Ein &quot;Hund&quot;.\n\n \t \nzu viele Worte hier\nnoch  einer\nnoch einer\n")
-    with progress([tmp_path / "raw"]) as bar:
-        counts = normalise(tmp_path / "raw", tmp_path / "out", "de", config, bar)
-    assert (tmp_path / "out").read_text() == 'Ein "Hund".\nnoch einer\n'
+    raw, out = [tmp_path / "raw"], [tmp_path / "out"]
+    raw[0].write_text("Ein &quot;Hund&quot;.\n\n \t \nzu viele Worte hier\nnoch  einer\nnoch einer\n")
+    with progress(raw) as bar:
+        counts = normalise_set(raw, out, ["de"], config, bar, Filter(config))
+    assert out[0].read_text() == 'Ein "Hund".\nnoch einer\n'
     assert (counts["read"], counts["kept"]) == (6, 2)
     assert counts["dropped"] == {"empty": 2, "max_words": 1, "max_ratio": 0, "deduplicate": 1}
 

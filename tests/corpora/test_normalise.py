@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pipeline import normalise
 from pipeline.corpora.normalising import Seen
-from pipeline.corpora.sets import find_sets
 from tests.packed import snapshot
 from tests.refusals import refused
 from transformer.cleaning import cleaner
@@ -200,7 +199,7 @@ REFUSED = {
     "raw/dev.en has fewer lines than raw/dev.de": {"dev": (["line"] * 2, ["Zeile"] * 3)},
     "raw/dev.de has fewer lines than raw/dev.en": {"dev": (["line"] * 700, ["Zeile"] * 2)},
     "raw/train.en has fewer lines than raw/train.de": {"train": ([], ["Zeile"])},
-    "raw/train.en and raw/train.de: no pair": {"train": (["", "x"], ["x", ""])},
+    "raw/train.en and raw/train.de: no line is left": {"train": (["", "x"], ["x", ""])},
     "raw/dev.de: line 3, byte 4 (0xe4) is not UTF-8; ": {"dev": (["1", "2", "3"], "é\nü\n".encode() + b"auf\xe4h\n")},
 }
 
@@ -221,13 +220,3 @@ def test_bytes_that_are_not_utf8_are_replaced_on_request(corpus):
     report, texts = corpus({"invalid_utf8": "replace"}, train=(broken, ["1", "2", "3", "4"]))
     assert texts["train.en"] == ["H\ufffduser", "good", "cut \ufffd", "\ufffd\ufffd"]
     assert report["train"]["invalid"] == {"en": 3, "de": 0}
-
-
-def test_a_missing_side_or_set_is_named(corpus):
-    corpus(test_filtered=zip(*PAIRS))
-    assert list(find_sets(Path("test"), ("en", "de"), ("test",))) == ["test", "test_filtered"]
-    for path in ("test/test_filtered.en", "raw/dev.de", "nowhere/train.en"):
-        Path(path).unlink(missing_ok=True)
-        folder = Path(path).parent
-        with refused(f"{path} is missing"):
-            find_sets(folder, ("en", "de"), ("test",) if folder == Path("test") else ("train", "dev"))
