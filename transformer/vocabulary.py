@@ -59,7 +59,8 @@ class Vocabulary:
     def sample(self, lines: Sequence[bytes], dropout: float, seed: int) -> list[np.ndarray]:
         """The ids of each line by BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `dropout`.
 
-        The same arguments give the same ids. Encode starts a thread, whose random generator starts with the seed set here.
+        The same arguments give the same ids in one process. SentencePiece also salts its generator in each process, so
+        that another one gives other ids. Encode starts a thread, whose generator starts with the seed set here.
         """
         sentencepiece.set_random_generator_seed(seed)
         return self.processor.Encode(
