@@ -101,7 +101,6 @@ class Kind:
     """A kind of layer, and its expected cost for one sentence, as functions of n, d, k and r.
 
     layer: a layer for d, k and r.
-    operations: those of the matrix products, forward and backward.
     kept: how many numbers the backward pass needs from the forward pass, without the weights. They are the input, the
     states and the attention weights.
     sequential: the rounds, each of which computes all positions whose inputs are ready, as a function of n.
@@ -110,7 +109,6 @@ class Kind:
     """
 
     layer: Callable[[int, int, int], nn.Module]
-    operations: Callable[[int, int, int, int], float]
     kept: Callable[[int, int, int, int], float]
     sequential: Callable[[int], int]
     path: Callable[[int, int, int], int]
@@ -119,28 +117,24 @@ class Kind:
 KINDS = {
     "self-attention": Kind(
         lambda d, k, r: SelfAttention(),
-        lambda n, d, k, r: 12 * n**2 * d,
         lambda n, d, k, r: n**2 + n * d,
         lambda n: 1,
         lambda n, k, r: 1,
     ),
     "recurrent": Kind(
         lambda d, k, r: Recurrent(d),
-        lambda n, d, k, r: 12 * n * d**2,
         lambda n, d, k, r: (2 * n + 1) * d,
         lambda n: n,
         lambda n, k, r: n - 1,
     ),
     "convolutional": Kind(  # a path covers the 2n - 1 distances from -(n - 1) to n - 1
         lambda d, k, r: Convolutional(d, k),
-        lambda n, d, k, r: 6 * k * n * d**2,
         lambda n, d, k, r: n * d,
         lambda n: 1,
         lambda n, k, r: math.ceil(round(math.log(2 * n - 1, k), 9)),
     ),
     "self-attention (restricted)": Kind(
         lambda d, k, r: RestrictedSelfAttention(r),
-        lambda n, d, k, r: 36 * r * n * d,
         lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n,
         lambda n: 1,
         lambda n, k, r: math.ceil((n - 1) / r),
