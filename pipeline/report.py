@@ -53,10 +53,9 @@ def files_of(params: Mapping, results: Results, scores: Path, sets: Path, folder
         tables = [*paper, run_tables.all_runs(results), run_tables.all_scores(results), shown["toolkits"], *overview[1:]]
         tables += [decodings.decodings_table(params, results.decodings)] if results.decodings else []
         files = {f"{table.name}.csv": table.csv for table in tables}
-        of_tables = digest(files)  # pipeline/workflow/results.py compares the digest with the files
         files |= {f"{table.name}.tex": latex(table) for table in paper}
         for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index)):
-            files[name] = page(name, **shown, runs=set(runs), digest=of_tables)
+            files[name] = page(name, **shown, runs=set(runs))
     pictures = [shown[name] for name in ("example", "changes", "positions") if shown[name]]
     files |= {f"figures/{figure.name}.svg": figure.svg for figure in pictures}
     lines = [f"{escaped(each.caption)}\n\n![{escaped(each.alt)}](figures/{each.name}.svg)\n" for each in pictures]

@@ -28,7 +28,7 @@ from pipeline.settings.studies import study, with_studies
 from pipeline.workflow import stage
 from pipeline.workflow.devices import definitions
 from pipeline.workflow.results import in_columns
-from pipeline.workflow.times import duration, read_times
+from pipeline.workflow.times import duration, training_times
 
 # (operations of a training) / (operations of a product in the same time): 0.63 to 0.77 and 0.29 to 0.48 on one core of an
 # AMD EPYC with AMX, for the models `tiny`, `small` and `base`
@@ -56,7 +56,7 @@ def last_rate() -> tuple[float, str] | None:
     """The operations per second of the last training on this machine, and its run."""
     for path in sorted(Path("work/times").glob("*/training.json"), key=lambda path: -path.stat().st_mtime):
         run = path.parent.name
-        seconds = within(read_times(path, Path("scores", run, "training.json")), "seconds")
+        seconds = training_times(run).get("seconds")
         counted = within(content(Path("scores", run, "flops.json")), "analytic", "training_flops")
         if seconds and counted:
             return counted / seconds, f"the last training here ({run})"

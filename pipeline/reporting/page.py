@@ -20,7 +20,7 @@ SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop"
 
 
 def page(template: str, **content: Any) -> str:
-    """Return a page. `content` has the views, the `runs` to which tables link, and the `digest` in the page's head."""
+    """Return a page. `content` has the views, and the `runs` to which tables link."""
     loader = FileSystemLoader(TEMPLATES)
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     jinja.filters |= {"order": order, "prose": prose, "heading": heading}

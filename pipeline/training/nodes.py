@@ -10,6 +10,7 @@ import sys
 
 from pipeline.training.workers import forward
 from pipeline.workflow import slurm, stage
+from pipeline.workflow.programs import said
 from transformer.config.reading import UserError
 
 # Sets RANK and LOCAL_RANK, as torchrun does. Slurm's block distribution puts worker 0 on the first node.
@@ -24,7 +25,7 @@ def start(nodes: int, processes: int) -> int:
             f"params.yaml: machine.nodes: {nodes} needs an allocation of Slurm (docs/how-to/cluster.md); 1 is possible here"
         )
     allocation = slurm.describe(job)
-    hosts = slurm.said("scontrol", "show", "hostnames", allocation["NodeList"]).split()
+    hosts = said("scontrol", "show", "hostnames", allocation["NodeList"]).split()
     if len(hosts) != nodes:
         raise UserError(f"params.yaml: machine.nodes is {nodes}, but job {job} has the nodes {', '.join(hosts)}")
     return run(job, hosts, processes, allocation["CPUs/Task"])
@@ -55,7 +56,7 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
 
 def address(host: str) -> str:
     """The address by which Slurm reaches a node: the name of the node, unless slurm.conf states another address."""
-    found = slurm.said("sinfo", "--noheader", "--all", "--Node", f"--nodes={host}", "--format=%o").split()
+    found = said("sinfo", "--noheader", "--all", "--Node", f"--nodes={host}", "--format=%o").split()
     if not found:
         raise UserError(f"sinfo shows no node {host}, which this job has; `sinfo --all --Node` lists the nodes")
     return found[0]

@@ -47,7 +47,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     user has not accepted it.
     """
     place = folder(run, key)
-    history = history_of(place) if (place / "code.json").exists() else []
+    history = history_of(place)
     if (place / STATE).exists() and history and history[-1] != code:
         raise UserError(
             f"{place} holds a state that another version of the code saved: `python -m pipeline.commands.accept {run}` "
@@ -61,7 +61,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
 def history_of(place: Path) -> list[str]:
     """Return the digests of the code versions that trained in `place`, or that the user accepted for it."""
     path = place / "code.json"
-    return list(convert(tuple[str, ...], read_json(path), str(path)))
+    return list(convert(tuple[str, ...], read_json(path), str(path))) if path.exists() else []
 
 
 def accept(place: Path, code: str) -> None:

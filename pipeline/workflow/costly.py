@@ -11,12 +11,11 @@ from dvc.stage import PipelineStage
 
 from pipeline import code
 from pipeline.settings.score_files import content, within
-from pipeline.workflow.times import duration, read_times
+from pipeline.workflow.times import duration, training_times
 from pipeline.workflow.unchanged import shortened
 from transformer.config.reading import UserError
 
 LONG = 30 * 60  # seconds
-TIMES = Path("work/times")
 
 
 def seconds_of(stage: str) -> float:
@@ -27,9 +26,8 @@ def seconds_of(stage: str) -> float:
     name, _, run = stage.partition("@")
     if name != "train":
         return 0
-    times = read_times(TIMES / run / "training.json", Path("scores", run, "training.json"))
     recorded = within(content(Path("results/times", f"{run}.json")), "training", "seconds")
-    return within(times, "seconds") or recorded or 0
+    return training_times(run).get("seconds") or recorded or 0
 
 
 def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:

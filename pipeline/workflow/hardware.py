@@ -2,7 +2,6 @@
 
 import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 
 from pipeline.settings.machine import MachineConfig
+from pipeline.workflow.programs import said
 from transformer.config.reading import placed
 from transformer.device import device_of
 from transformer.memory import keep_freed
@@ -50,12 +50,10 @@ def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
 
 def processor() -> str:
     """Return the name of the CPU, as the operating system states it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n")
-    except OSError:
-        return platform.processor() or platform.machine()
+    path = Path("/proc/cpuinfo")  # of Linux
+    lines = path.read_text().splitlines() if path.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def commit(*more: str) -> str | None:
@@ -65,13 +63,8 @@ def commit(*more: str) -> str | None:
     params.yaml do not count, because each run records its own settings.
     """
     try:
-        head = git("rev-parse", "HEAD")
-        return f"{head}-edited" if git("status", "--porcelain", "--", "pipeline", "transformer", *more) else head
-    except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or f"{error}; clone the project with git"
-        print(f"the commit of the code is not recorded: {' '.join(said.split())}", file=sys.stderr)
+        head = said("git", "rev-parse", "HEAD").strip()
+        return f"{head}-edited" if said("git", "status", "--porcelain", "--", "pipeline", "transformer", *more) else head
+    except OSError as error:
+        print(f"the commit of the code is not recorded: {' '.join(str(error).split())}", file=sys.stderr)
         return None
-
-
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=10).stdout.strip()

@@ -49,11 +49,8 @@ def decoding_of(name: str) -> DecodingConfig:
     return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig)
 
 
-def settings_of(name: str) -> dict[str, Any]:
-    """Return the settings for loading the model: the device and decoding settings of a run, or {} for a folder."""
-    return {} if is_folder(name) else {"device": device_type(machine(load())), **vars(decoding_of(name))}
-
-
 def translator_of(name: str) -> Translator:
-    """Return the translator of a run with its decoding settings, or of a folder with the paper's decoding settings."""
-    return Translator.load(folder_of(name), **settings_of(name))
+    """Return the translator of a run on its device with its decoding settings, or of a folder with the paper's."""
+    folder = folder_of(name)
+    settings = {} if is_folder(name) else {"device": device_type(machine(load())), **vars(decoding_of(name))}
+    return Translator.load(folder, **settings)

@@ -43,23 +43,23 @@ class Progress(tqdm):
         super().__init__(*arguments, **options)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Draw the bar and write the progress file. tqdm calls this about once a second."""
+        """Draw the bar and write the progress file. tqdm calls this about once a second.
+
+        The file is not synced and OSError is ignored, because no result depends on the file.
+        """
         if self.drawn:
             super().display(msg, pos)
-        if self.place and msg is None:
-            self.write_place(self.place)
-
-    def write_place(self, path: Path) -> None:
-        """Write the progress to `path`. The file is not synced and OSError is ignored: no result depends on the file."""
+        if not self.place or msg is not None:
+            return
         shown = self.format_dict
         rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
         left = f"{duration((self.total - self.n) / rate)} left" if rate and self.total is not None else ""
         text = ", ".join(filter(None, [self.desc.removesuffix(": "), self.reached(), str(self.postfix or ""), left]))
         with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.partial")
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self.place.with_name(f".{self.place.name}.partial")
             temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
+            temporary.replace(self.place)
 
     def reached(self) -> str:
         """Return a text such as `step 420 of 1,200` or `12.0 of 40.0 MB`."""

@@ -2,7 +2,7 @@
 
 The changes are relative to the last workflow that printed results.
 
-    python -m pipeline.workflow.results     exits with 1 if reports/index.html does not show the results of reports/
+    python -m pipeline.workflow.results     exits with 1 if reports/index.html is missing or older than a table
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import Any
 
 from pipeline.settings.params import load
 from pipeline.settings.score_files import content, within
-from pipeline.workflow.times import duration, read_times
-from transformer.files import digest, write_json
+from pipeline.workflow.times import duration, training_times
+from transformer.files import write_json
 
 KEPT = Path("work/results.json")  # the results that were shown last
 PAGE = Path("reports/index.html")
@@ -56,7 +56,7 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
     for run in params["runs"]:
         scores = Path("scores", run)
         perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")
-        seconds = within(read_times(Path("work/times", run, "training.json"), scores / "training.json"), "seconds")
+        seconds = training_times(run).get("seconds")
         yield Result(run, *headline(scores / "score.json", "test", "average"), perplexity, seconds)
     for name in params["decodings"]:
         yield Result(name, *headline(Path("scores/decodings", name, "score.json"), "set"), None, None)
@@ -97,17 +97,17 @@ def show() -> None:
     if page_is_current():
         print(f"\nThe report: open {PAGE} in a browser.")
     elif PAGE.is_file():
-        print(f"\n{PAGE} shows other results; `make report` writes it again.")
+        print(f"\n{PAGE} is older than the tables beside it; `make report` writes it again.")
     write_json(KEPT, {result.name: asdict(result) for result in found})
 
 
 def page_is_current() -> bool:
-    """Return whether the page shows the results of the tables beside it.
+    """Return whether the page is at least as new as the tables beside it.
 
-    Git and DVC ignore the page, so after a change of branch it may show the results of the other branch.
+    Git and DVC ignore the page, so after a change of branch the tables may be those of the other branch.
     """
-    tables = {path.name: path.read_bytes().decode(errors="replace") for path in PAGE.parent.glob("*.csv")}
-    return PAGE.is_file() and digest(tables).encode() in PAGE.read_bytes()
+    tables = [path.stat().st_mtime for path in PAGE.parent.glob("*.csv")]
+    return PAGE.is_file() and PAGE.stat().st_mtime >= max(tables, default=0.0)
 
 
 if __name__ == "__main__":

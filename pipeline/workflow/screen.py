@@ -38,13 +38,12 @@ IMPLIED = ("CalledProcessError in file", "Exiting because a job execution failed
 @dataclass
 class Running:
     stage: str
-    started: float = field(default_factory=time.monotonic)
     since: float = field(default_factory=time.time)
     due: float = BETWEEN[0]  # seconds after the start at which the next line about the stage is printed
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.started
+        return time.time() - self.since
 
     def __str__(self) -> str:
         return f"{self.stage}: {place_of(self.stage, self.since) or duration(self.seconds)}"
@@ -127,15 +126,13 @@ class Screen(logging.Handler):
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
-        """Print warnings and errors, except IMPLIED. Some of Snakemake's messages are worded for users of this project."""
+        """Print warnings and errors, except IMPLIED."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.nothing_to_do()
         elif text.startswith("Terminating processes on user request"):
             self.stopping = True
             self.say("Stopping what is running. A training saves its state first.")
-        elif missing := re.match(r"MissingRuleException:\s+No rule to produce (\S+)", text):
-            self.say(f"{missing[1]} is not a stage of dvc.yaml; `snakemake --list` lists the stages.")
         elif record.levelno >= logging.WARNING and text and not any(implied in text for implied in IMPLIED):
             self.say(text)
 

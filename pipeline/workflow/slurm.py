@@ -5,11 +5,11 @@ end while the training saves its state, and Slurm would then kill the training.
 """
 
 import re
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.settings.machine import MachineConfig
+from pipeline.workflow.programs import said
 
 MARK = "STAGE_IS_A_SLURM_JOB"
 JOB = f"trap '' TERM; export {MARK}=1; "  # precedes the command of a stage; DVC, a child of the shell, also ignores SIGTERM
@@ -39,14 +39,6 @@ def requests(stage: str, needs: Mapping[str, Any], machine: MachineConfig) -> di
 def describe(job: str) -> dict[str, str]:
     """Return the fields of a job in `scontrol show job`. Raises OSError if scontrol fails."""
     return dict(re.findall(r"(?:^| )([\w/:]+)=(\S*)", said("scontrol", "show", "job", "--oneliner", job)))
-
-
-def said(*command: str) -> str:
-    """Return the output of a Slurm command. Raises OSError with the message of the command if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def requeue(environment: Mapping[str, str]) -> str | None:

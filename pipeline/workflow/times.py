@@ -28,6 +28,11 @@ def read_times(path: Path, output: Path) -> dict[str, Any] | None:
     return within(content(path), sha256(output)) if output.exists() else None
 
 
+def training_times(run: str) -> dict[str, Any]:
+    """Return the times of the training of a run, or {} if its outputs were not made on this machine."""
+    return read_times(Path("work/times", run, "training.json"), Path("scores", run, "training.json")) or {}
+
+
 def duration(seconds: float) -> str:
     """Return a time in its two largest units, for example `2 d 3 h`, `1 h 23 min` or `4 min 5 s`."""
     whole = round(seconds)
