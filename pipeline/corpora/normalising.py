@@ -1,6 +1,6 @@
 """Normalises a set: cleans its lines, and filters the pairs of a training set.
 
-Without de-duplication, memory does not grow with the corpus. De-duplication takes up to 16 bytes per pair.
+Without de-duplication, memory does not grow with the corpus.
 """
 
 import hashlib
@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
 from pipeline.corpora.evaluation import DESCRIPTION
@@ -63,44 +62,6 @@ class Side:
         return text
 
 
-class Seen:
-    """The pairs seen so far, as 64-bit digests in sorted arrays: 8 bytes per pair, and up to 16 during a merge.
-
-    Two different pairs with the same digest would count as equal. Among 40 million pairs, the probability that this
-    happens at all is 4 in 100,000.
-    """
-
-    def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []  # each is at least twice as long as the next
-
-    def new(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        """Return a Boolean array: True for a pair that occurs neither earlier in this call nor in an earlier call."""
-        digests = np.array([digest(*pair) for pair in zip(sources, targets, strict=True)], dtype=np.uint64)
-        distinct, first = np.unique(digests, return_index=True)
-        fresh = np.ones(len(distinct), dtype=bool)
-        for array in self.arrays:
-            place = np.minimum(np.searchsorted(array, distinct), len(array) - 1)
-            fresh &= array[place] != distinct
-        self.add(distinct[fresh])
-        result = np.zeros(len(digests), dtype=bool)
-        result[first[fresh]] = True
-        return result
-
-    def add(self, digests: np.ndarray) -> None:
-        if not len(digests):
-            return
-        self.arrays.append(digests)
-        while len(self.arrays) > 1 and len(self.arrays[-2]) < 2 * len(self.arrays[-1]):
-            merged = np.concatenate([self.arrays.pop(), self.arrays.pop()])
-            merged.sort()
-            self.arrays.append(merged)
-
-
-def digest(source: str, target: str) -> int:
-    both = f"{source}\n{target}".encode()
-    return int.from_bytes(hashlib.blake2b(both, digest_size=8).digest(), "little")
-
-
 class Filter:
     """Selects the training pairs to keep, and counts the dropped pairs by reason.
 
@@ -111,7 +72,7 @@ class Filter:
         self.max_words, self.max_ratio = config.max_words, config.max_ratio
         self.evaluated, self.decontaminate, self.in_evaluation = evaluated, config.decontaminate, 0
         self.dropped = Counter({"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0})
-        self.seen = Seen() if config.deduplicate else None
+        self.deduplicate, self.seen = config.deduplicate, set[bytes]()
 
     def __call__(self, sources: list[str], targets: list[str]) -> tuple[list[str], list[str]]:
         if self.max_words or self.max_ratio or "" in sources or "" in targets:
@@ -124,11 +85,21 @@ class Filter:
             if self.decontaminate:
                 self.dropped["decontaminate"] += other.count(False)
                 sources, targets = selected(sources, targets, other)
-        if self.seen is not None:
-            new = self.seen.new(sources, targets)
-            self.dropped["deduplicate"] += len(new) - int(new.sum())
+        if self.deduplicate:
+            new = list(map(self.is_new, sources, targets))
+            self.dropped["deduplicate"] += new.count(False)
             sources, targets = selected(sources, targets, new)
         return sources, targets
+
+    def is_new(self, source: str, target: str) -> bool:
+        """Return whether this pair did not occur before. Each takes about 90 bytes of memory.
+
+        Two different pairs with the same digest would count as equal. Among 40 million pairs, the probability that this
+        happens at all is 4 in 100,000.
+        """
+        before = len(self.seen)
+        self.seen.add(hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest())
+        return len(self.seen) > before
 
     def reason(self, source: str, target: str) -> str | None:
         """Return why this pair is dropped, or None if it is kept."""
