@@ -148,7 +148,8 @@ class Translator:
             if n_best or scores or attention or alignment:
                 raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
             parts = translator.divided(translator.normalise(lines))
-            given = iter(translator([sentence for sentences in parts for sentence in sentences]))
+            every = translator.hypotheses([sentence for sentences in parts for sentence in sentences], "the text")
+            given = (first.text for first, *_ in every)
             joined = [" ".join(filter(None, islice(given, len(sentences)))) for sentences in parts]
             return joined[0] if isinstance(text, str) else joined
         results: list[Any] = translator.hypotheses(translator.normalise(lines), "the text", number, attention, alignment)

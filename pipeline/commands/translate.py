@@ -57,58 +57,44 @@ def paused(descriptor: int) -> bool:
     return not select.select([descriptor], [], [], PAUSE)[0]
 
 
-def lines_in_block(translator: Translator) -> int:
-    return BLOCK * (16 if translator.device.type == "cuda" else 1)
+def valid(translator: Translator, block: list[bytes], before: int, split: bool) -> Iterator[str]:
+    """Yield the lines of a block. Raises UserError for the first one that is not UTF-8 or is too long for a batch.
 
-
-def decoded(block: list[bytes], before: int) -> tuple[list[str], UserError | None]:
-    """The lines of a block before the first line that is not UTF-8, and the error for that line.
-
-    `before` is the number of lines before the block.
+    If `split`, only a sentence can be too long. `before` is the number of lines before the block.
     """
-    lines: list[str] = []
     for number, line in enumerate(block, before + 1):
         try:
-            lines.append(line.decode())
+            text = line.decode()
         except UnicodeDecodeError as error:
             what = f"line {number}, byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8"
-            return lines, UserError(f"{what}; convert the text, for example by `iconv -t utf-8`")
-    return lines, None
-
-
-def fitting(translator: Translator, lines: list[str], before: int, split: bool) -> tuple[list[list[str]], UserError | None]:
-    """The parts of each line before the first line that cannot be translated, and the error for that line.
-
-    A line is one part. If `split`, a line that is too long for a batch has one part for each sentence. A line cannot be
-    translated if one of its parts is too long for a batch.
-    """
-    parts = translator.divided(lines) if split else [[line] for line in lines]
-    for place, sentences in enumerate(parts):
-        longest = max(map(len, translator.encode(sentences)))
+            raise UserError(f"{what}; convert the text, for example by `iconv -t utf-8`") from None
+        normalised = translator.normalise([text])
+        (parts,) = translator.divided(normalised) if split else [normalised]
+        longest = max(map(len, translator.encode(parts)))
         if longest > translator.longest:
-            what = f"line {before + place + 1} has {'a sentence of ' if split else ''}{longest:,} pieces"
+            what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
             remedy = "shorten or divide this sentence" if split else "--split splits it at sentence ends"
-            return parts[:place], UserError(f"{what}, and a batch takes {translator.longest:,}; {remedy}")
-    return parts, None
+            raise UserError(f"{what}, and a batch takes {translator.longest:,}; {remedy}")
+        yield text
 
 
-def translated(
-    translator: Translator, block: list[bytes], before: int, arguments: argparse.Namespace
-) -> Iterator[list[Hypothesis]]:
-    """Yield the hypotheses of each line of a block before the first invalid line, then raise UserError for this line."""
-    lines, invalid = decoded(block, before)
-    parts, too_long = fitting(translator, translator.normalise(lines), before, arguments.split)
-    number = 1 if arguments.n_best is None else arguments.n_best
-    every = [part for line in parts for part in line]
-    found = iter(translator.hypotheses(every, "input", number, alignment=arguments.alignment))
-    for line in parts:
-        if len(line) == 1:
-            yield next(found)
-        else:
-            texts = [next(found)[0].text for _ in line]
-            yield [Hypothesis(" ".join(filter(None, texts)), 0.0, [], [])]
-    if error := too_long or invalid:
-        raise error
+def translated(translator: Translator, block: list[bytes], before: int, arguments: argparse.Namespace) -> Iterator[str]:
+    """Yield the output for each line of a block before the first invalid line, then raise UserError for this line."""
+    lines, refused = list[str](), None
+    try:
+        for line in valid(translator, block, before, arguments.split):
+            lines.append(line)
+    except UserError as error:
+        refused = error
+    if arguments.split:
+        yield from translator(lines, split=True)
+    else:
+        number = 1 if arguments.n_best is None else arguments.n_best
+        found = translator(lines, n_best=number, alignment=arguments.alignment)
+        for place, hypotheses in enumerate(found, before + 1):
+            yield "\n".join(row(place, hypothesis, arguments) for hypothesis in hypotheses)
+    if refused:
+        raise refused
 
 
 def row(number: int, hypothesis: Hypothesis, arguments: argparse.Namespace) -> str:
@@ -127,14 +113,13 @@ def prompt() -> None:
 
 
 def work(translator: Translator, arguments: argparse.Namespace) -> None:
-    done = 0
+    done, most = 0, BLOCK * (16 if translator.device.type == "cuda" else 1)
     prompt()
-    for block in blocks(sys.stdin.fileno(), lines_in_block(translator)):
-        for hypotheses in translated(translator, block, done, arguments):
-            done += 1
-            rows = [row(done, hypothesis, arguments) + "\n" for hypothesis in hypotheses]
-            sys.stdout.buffer.write("".join(rows).encode())
+    for block in blocks(sys.stdin.fileno(), most):
+        for text in translated(translator, block, done, arguments):
+            sys.stdout.buffer.write(f"{text}\n".encode())
             sys.stdout.buffer.flush()
+        done += len(block)
         prompt()
 
 
