@@ -9,7 +9,7 @@ float32. Writes these values, and log p(source | reference) for comparison.
 
 import argparse
 
-from pipeline.corpora.evaluation import EvaluationSet, read_lines, require_aligned
+from pipeline.corpora.evaluation import EvaluationSet, read_aligned
 from pipeline.scoring.reverse import source_log_prob
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load
@@ -35,8 +35,7 @@ def main(arguments: argparse.Namespace) -> None:
     with Progress(total=len(decodings), unit="decoding") as bar:
         for decoding in decodings:
             path = arguments.decodings / decoding / "translation.txt"
-            translations = read_lines(path)
-            require_aligned(chosen.path("normalised", "source"), len(lines), path, len(translations))
+            translations, _ = read_aligned(path, chosen.path("normalised", "source"))
             found[decoding] = source_log_prob(translator, translator.normalise(translations), sources)
             bar.update()
     description = {"model": settings["model"], "set": settings["set"], "averaging": translator.description}

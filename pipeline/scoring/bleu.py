@@ -16,7 +16,7 @@ import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
@@ -85,10 +85,6 @@ def paper_text(line: str, language: str, replace: bool, quotes: bool = False) ->
     return split_compounds(line) if language in COMPOUNDS_SPLIT else line
 
 
-def unchanged(line: str) -> str:
-    return line
-
-
 @dataclass(frozen=True)
 class Measure:
     """A cell of the matrix: the metric, and the preparation of hypotheses and references.
@@ -97,9 +93,9 @@ class Measure:
     """
 
     metric: BLEU | CHRF
-    hypothesis: Callable[[str], str]
-    reference: Callable[[str], str]
-    steps: dict[str, str]
+    hypothesis: Callable[[str], str] = str
+    reference: Callable[[str], str] = str
+    steps: dict[str, str] = field(default_factory=dict)
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
         """The sufficient statistics of each segment, one row per segment. Their sum gives the score of the corpus."""
@@ -123,20 +119,17 @@ class Measure:
 @functools.cache
 def measures(language: str) -> dict[str, Measure]:
     """The cells of the matrix by name, for translations into `language`, the headline first."""
-    if (own := tokeniser(language)) != "13a":
-        metrics: dict[str, BLEU | CHRF] = {headline(language): BLEU(tokenize=own)}
-        metrics |= {"bleu-char": BLEU(tokenize="char"), "chrf": CHRF()}
-        return {name: Measure(metric, unchanged, unchanged, {}) for name, metric in metrics.items()}
-    plain: dict[str, BLEU | CHRF] = {
-        "bleu-13a": BLEU(tokenize="13a"),
-        "bleu-13a-lc": BLEU(tokenize="13a", lowercase=True, force=True),
-        "bleu-intl": BLEU(tokenize="intl", force=True),
-        "bleu-intl-lc": BLEU(tokenize="intl", lowercase=True, force=True),
-        "chrf": CHRF(),
+    cells = {headline(language): Measure(BLEU(tokenize=tokeniser(language)))}
+    if tokeniser(language) != "13a":
+        return cells | {"bleu-char": Measure(BLEU(tokenize="char")), "chrf": Measure(CHRF())}
+    cells |= {
+        "bleu-13a-lc": Measure(BLEU(tokenize="13a", lowercase=True, force=True)),
+        "bleu-intl": Measure(BLEU(tokenize="intl", force=True)),
+        "bleu-intl-lc": Measure(BLEU(tokenize="intl", lowercase=True, force=True)),
+        "chrf": Measure(CHRF()),
+        # For text that is tokenised and lower-cased already, as some papers score it. Words are separated by spaces.
+        "bleu-tokenised": Measure(multi_bleu(lowercase=True)),
     }
-    cells = {name: Measure(metric, unchanged, unchanged, {}) for name, metric in plain.items()}
-    # For text that is tokenised and lower-cased already, as some papers score it. Words are separated by spaces.
-    cells["bleu-tokenised"] = Measure(multi_bleu(lowercase=True), unchanged, unchanged, {})
     published, replaced, raw = (
         functools.cache(functools.partial(paper_text, language=language, replace=replace, quotes=quotes))
         for replace, quotes in ((True, True), (True, False), (False, False))

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transformer.config.reading import UserError
 from transformer.files import write_json
 
@@ -21,9 +23,8 @@ def read_curve(path: Path) -> list[dict]:
     kept = []
     for key in CURVES:
         records = [record for record in curve if key in record]
-        every = max(1, (len(records) - 1) / (POINTS - 1))
-        places = {round(number * every) for number in range(min(POINTS, len(records)))}
-        kept += [record for place, record in enumerate(records) if place in places]
+        places = np.linspace(0, len(records) - 1, min(POINTS, len(records))).round()
+        kept += [records[int(place)] for place in places]
     return sorted(kept, key=lambda record: record["step"])
 
 
@@ -32,7 +33,10 @@ def write_plots(folder: Path, curve: list[dict], table: Mapping[str, Any]) -> di
     curves = {key: [record for record in curve if key in record] for key in CURVES}
     for key, records in curves.items():
         write_json(folder / f"{key}.json", [{"step": record["step"], key: record[key]} for record in records])
-    scored = {f"{name}, {weights}": cell for name, of in table.items() for weights, cell in of.items()}
-    bleu = [{"set": name, "bleu": next(iter(cell["metrics"].values()))["score"]} for name, cell in scored.items()]
+    bleu = [
+        {"set": f"{name}, {weights}", "bleu": next(iter(cell["metrics"].values()))["score"]}
+        for name, of in table.items()
+        for weights, cell in of.items()
+    ]
     write_json(folder / "bleu.json", bleu)
     return {key: records[-1][key] for key, records in curves.items() if records}
