@@ -88,7 +88,7 @@ def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> 
     """The translator of a model folder, or of the ensemble of the models in its subfolders 1, 2 and so on."""
     folders = sorted(model.glob("[0-9]")) or [model]
     first, *others = [Translator.load(folder, device, **vars(config)) for folder in folders]
-    return dataclasses.replace(first, others=[other.model for other in others]) if others else first
+    return dataclasses.replace(first, others=[other.model for other in others])
 
 
 def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:

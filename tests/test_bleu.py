@@ -8,6 +8,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from pipeline.scoring import bleu
+from pipeline.settings.scoring import ScoringConfig
 
 DATA = Path(__file__).parent / "data" / "compound-bleu"
 
@@ -48,12 +49,14 @@ def test_paper_bleu_equals_multi_bleu(hypothesis, reference, name, by_perl):
     texts = lines(f"{hypothesis}.tok-split.de"), [lines(f"{reference}.tok-split.de")]
     result = bleu.multi_bleu(lowercase=False).corpus_score(*texts)
     assert str(result) == f"BLEU = {by_perl} (BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379)"
-    assert f"{bleu.matrix(HYPOTHESES, REFERENCES, 'de', 0, 1)[name]['score']:.2f}" == by_perl.split()[0]
+    assert f"{bleu.matrix(HYPOTHESES, REFERENCES, 'de', ScoringConfig(0, 1))[name]['score']:.2f}" == by_perl.split()[0]
 
 
 def test_all_typographic_quotes_are_one():
     for quote in "„“”‟«»":
-        table = bleu.matrix([f"Er sagte: {quote}Ja, das ist gut{quote}"], ['Er sagte: "Ja, das ist gut"'], "de", 0, 1)
+        table = bleu.matrix(
+            [f"Er sagte: {quote}Ja, das ist gut{quote}"], ['Er sagte: "Ja, das ist gut"'], "de", ScoringConfig(0, 1)
+        )
         assert table["bleu-published"]["score"] == 100
 
 
@@ -118,28 +121,28 @@ def test_a_language_without_abbreviations_takes_the_english_ones():
 def test_scores_intervals_and_signatures_are_sacrebleus(name, metric, monkeypatch):
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     expected = metric.corpus_score(HYPOTHESES, [REFERENCES], n_bootstrap=200)
-    cell = bleu.matrix(HYPOTHESES, REFERENCES, "de", 200, 7)[name]
+    cell = bleu.matrix(HYPOTHESES, REFERENCES, "de", ScoringConfig(200, 7))[name]
     assert cell["score"] == round(expected.score, 4)
     assert (cell["high"] - cell["low"]) / 2 == pytest.approx(expected._ci, abs=2e-4)
     assert cell["signature"] == str(metric.get_signature())
 
 
 def test_signatures_of_the_papers_bleu_name_its_steps():
-    table = bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)
+    table = bleu.matrix(HYPOTHESES, REFERENCES, "de", ScoringConfig(0, 1))
     cell = table["bleu-13a"]
     assert (cell["low"], cell["high"]) == (None, None) and "bs:" not in cell["signature"], "without resamples"
     for name, kind in {"published": "published", "raw-reference": "raw", "normalised": "normalised"}.items():
         steps = set(table[f"bleu-{name}"]["signature"].split("|"))
         assert {"tok:moses-de", "compound:split", f"ref:{kind}", "case:mixed", "smooth:none"} <= steps
-    french = bleu.matrix(["oui"], ["oui"], "fr", 0, 1)["bleu-published"]["signature"].split("|")
+    french = bleu.matrix(["oui"], ["oui"], "fr", ScoringConfig(0, 1))["bleu-published"]["signature"].split("|")
     assert {"tok:moses-fr", "compound:kept"} <= set(french)
 
 
 def test_intervals_depend_on_the_seed_and_not_on_global_state():
     environment, state = dict(os.environ), np.random.get_state()[1].tolist()
-    first = bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 1)
-    assert bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 1) == first
-    other = bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 2)
+    first = bleu.matrix(HYPOTHESES, REFERENCES, "de", ScoringConfig(100, 1))
+    assert bleu.matrix(HYPOTHESES, REFERENCES, "de", ScoringConfig(100, 1)) == first
+    other = bleu.matrix(HYPOTHESES, REFERENCES, "de", ScoringConfig(100, 2))
     for name, cell in first.items():
         assert cell["low"] < cell["score"] < cell["high"]
         assert cell["score"] == other[name]["score"]
@@ -156,7 +159,7 @@ def test_interval_leaves_out_a_fortieth_on_either_side():
 @pytest.mark.parametrize("hypothesis, score", [("ref.de", 100.0), (None, 0.0)])
 def test_a_copy_scores_100_and_nothing_scores_0(hypothesis, score):
     hypotheses = lines(hypothesis) if hypothesis else [""] * len(REFERENCES)
-    table = bleu.matrix(hypotheses, REFERENCES, "de", 10, 1)
+    table = bleu.matrix(hypotheses, REFERENCES, "de", ScoringConfig(10, 1))
     # bleu-raw-reference replaces the quotation mark in the hypothesis only
     exact = [cell for name, cell in table.items() if name != "bleu-raw-reference"]
     assert {(cell["score"], cell["low"], cell["high"]) for cell in exact} == {(score, score, score)}

@@ -29,8 +29,7 @@ from pipeline.reporting.figures.style import style
 from pipeline.reporting.published import BASE, LOWER_CASED
 from pipeline.reporting.results import Results, load_results
 from pipeline.reporting.tables import interval, latex, markdown, table
-from pipeline.scoring.bleu import PUBLISHED, measures
-from pipeline.scoring.intervals import resampled
+from pipeline.scoring.bleu import PUBLISHED, measures, resampled
 from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.settings.selection import run_settings

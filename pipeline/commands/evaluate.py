@@ -29,8 +29,8 @@ import numpy as np
 
 from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import EvaluationSet, read_aligned
-from pipeline.scoring.bleu import headline, interval, measures
-from pipeline.scoring.intervals import resampled, within
+from pipeline.scoring.bleu import headline, interval, measures, resampled
+from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned, scores
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.params import load, require_named
@@ -140,7 +140,7 @@ def compare(arguments: argparse.Namespace) -> None:
         drawn.append(values := resampled(measure, measure.statistics(segments, references), settings))
         low, high = interval(values[1:].tolist())
         rows.append([system.name, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
-    print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings.bootstrap, settings.seed)}")
+    print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings)}")
     print(*in_columns(rows, numbers=True), sep="\n")
     found, (first, second) = within(drawn[1], drawn[0]), systems
     print(f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences)", end="")

@@ -13,8 +13,8 @@ from pipeline.reporting.paper_tables import EN_DE, LAST, on, stated
 from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
-from pipeline.scoring.bleu import PUBLISHED, measures
-from pipeline.scoring.intervals import MEASURES, SEEDS, Score, Seeds, resampled
+from pipeline.scoring.bleu import PUBLISHED, measures, resampled
+from pipeline.scoring.intervals import MEASURES, SEEDS, Score, Seeds
 from pipeline.settings.scoring import ScoringConfig
 
 FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learnt to translate

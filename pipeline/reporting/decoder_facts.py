@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import HEADLINE, measure, measures
-from pipeline.scoring.intervals import resampled, within
+from pipeline.scoring.bleu import HEADLINE, measure, measures, resampled
+from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import scoring
 from transformer.files import read_json

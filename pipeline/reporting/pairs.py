@@ -5,8 +5,8 @@ from pathlib import Path
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Table, table, with_ends
-from pipeline.scoring.bleu import HEADLINE, measure
-from pipeline.scoring.intervals import SEEDS, Score, Seeds, holm, resampled, seeds_named
+from pipeline.scoring.bleu import HEADLINE, measure, resampled
+from pipeline.scoring.intervals import SEEDS, Score, Seeds, holm, seeds_named
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import ScoringConfig
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
+from pipeline.settings.scoring import ScoringConfig
+
 HEADLINE = "bleu-13a"
 PUBLISHED = "bleu-published"  # the paper's
 COMPOUNDS_SPLIT = ("de",)  # target languages whose published BLEU is computed on split compounds
@@ -108,10 +110,11 @@ class Measure:
         """The score, given the sum of `statistics` over the segments."""
         return self.metric._compute_score_from_stats(counts.tolist()).score
 
-    def signature(self, resamples: int, seed: int) -> str:
+    def signature(self, settings: ScoringConfig) -> str:
         """sacreBLEU's signature with the bootstrap settings and the steps of this measure. Call `statistics` first."""
         signature = self.metric.get_signature()
-        for name, value in {**({"bs": resamples, "seed": seed} if resamples else {}), **self.steps}.items():
+        resampling = {"bs": settings.bootstrap, "seed": settings.seed} if settings.bootstrap else {}
+        for name, value in {**resampling, **self.steps}.items():
             signature.update(name, value)
         return str(signature)
 
@@ -160,11 +163,22 @@ def multi_bleu(lowercase: bool) -> BLEU:
     return BLEU(tokenize="none", smooth_method="none", lowercase=lowercase, force=True)
 
 
-def resampling(pairs: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each bootstrap resample draws each segment, [resamples, pairs]; as in sacreBLEU for the same `seed`."""
+def resampled(metric: Measure, counts: np.ndarray, settings: ScoringConfig) -> np.ndarray:
+    """The score of the whole set and of each resample of its segments, [1 + R]. `counts` has a row a segment."""
+    drawn = weights(len(counts), settings.bootstrap, settings.seed)
+    return np.array([metric.score(row) for row in drawn @ counts])
+
+
+@functools.lru_cache(maxsize=1)
+def weights(pairs: int, resamples: int, seed: int) -> np.ndarray:
+    """How often each segment counts, [1 + R, pairs]: once in the first row, which is the whole set.
+
+    The other rows are bootstrap resamples, as in sacreBLEU for the same `seed`.
+    """
     drawn = np.random.default_rng(seed).choice(pairs, size=(resamples, pairs), replace=True)
     of_resample = np.arange(resamples)[:, None] * pairs
-    return np.bincount((drawn + of_resample).ravel(), minlength=resamples * pairs).reshape(resamples, pairs)
+    often = np.bincount((drawn + of_resample).ravel(), minlength=resamples * pairs).reshape(resamples, pairs)
+    return np.vstack([np.ones(pairs), often])
 
 
 def interval(scores: Sequence[float]) -> tuple[float, float]:
@@ -174,23 +188,16 @@ def interval(scores: Sequence[float]) -> tuple[float, float]:
     return ordered[left_out], ordered[len(scores) - left_out - 1]
 
 
-def matrix(hypotheses: Sequence[str], references: Sequence[str], language: str, resamples: int, seed: int) -> dict:
+def matrix(hypotheses: Sequence[str], references: Sequence[str], language: str, settings: ScoringConfig) -> dict:
     """Score `hypotheses` against `references` by every measure. Each entry has a score, a 95% interval and a signature.
 
     The interval is from a bootstrap over segments, with the same resamples for all measures. `low` and `high` are None
-    if `resamples` is 0.
+    without resamples.
     """
     assert len(hypotheses) == len(references) > 0
-    weights = resampling(len(references), resamples, seed).astype(float)
     table = {}
     for name, measure in measures(language).items():
-        statistics = measure.statistics(hypotheses, references)
-        bounds = interval([measure.score(row) for row in weights @ statistics]) if resamples else (None, None)
-        low, high = (bound if bound is None else round(bound, 4) for bound in bounds)
-        table[name] = {
-            "score": round(measure.score(statistics.sum(axis=0)), 4),
-            "low": low,
-            "high": high,
-            "signature": measure.signature(resamples, seed),
-        }
+        score, *others = resampled(measure, measure.statistics(hypotheses, references), settings).tolist()
+        low, high = (round(bound, 4) for bound in interval(others)) if others else (None, None)
+        table[name] = {"score": round(score, 4), "low": low, "high": high, "signature": measure.signature(settings)}
     return table

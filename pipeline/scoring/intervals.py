@@ -11,16 +11,14 @@ its sentences. The resamples are equal for all systems, so differences are paire
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import PUBLISHED, Measure, measure, resampling
+from pipeline.scoring.bleu import PUBLISHED, measure
 from pipeline.scoring.of_sets import aligned
-from pipeline.settings.scoring import ScoringConfig
 
 # The measures of the statistics, by preference. Results from before a measure existed lack it, so a comparison with one of
 # these uses the next measure.
@@ -66,18 +64,6 @@ def statistics(translation: Path, dev: EvaluationSet) -> dict[str, list[str]]:
     hypotheses, references = aligned(translation, dev.path("raw", "target"))
     counts = {name: measure(dev.languages[1], name).statistics(hypotheses, references) for name in MEASURES}
     return {name: [" ".join(f"{number:.0f}" for number in column) for column in of.T] for name, of in counts.items()}
-
-
-def resampled(metric: Measure, counts: np.ndarray, settings: ScoringConfig) -> np.ndarray:
-    """The score of the whole set and of each resample of its sentences, [1 + R]. `counts` has a row a sentence."""
-    drawn = weights(len(counts), settings.bootstrap, settings.seed)
-    return np.array([metric.score(row) for row in drawn @ counts])
-
-
-@cache
-def weights(sentences: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each sentence counts, [1 + R, sentences]. The first row is the whole set."""
-    return np.vstack([np.ones(sentences), resampling(sentences, resamples, seed).astype(float)])
 
 
 def spread(groups: Sequence[np.ndarray]) -> Spread:

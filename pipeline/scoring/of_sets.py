@@ -22,7 +22,7 @@ def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
 
 def scores(hypotheses: Sequence[str], references: Sequence[str], language: str, settings: ScoringConfig) -> dict:
     """{"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}."""
-    metrics = matrix(hypotheses, references, language, settings.bootstrap, settings.seed)
+    metrics = matrix(hypotheses, references, language, settings)
     return {"pairs": len(references), "metrics": metrics}
 
 

@@ -49,10 +49,11 @@ def spaced(texts: list[str]) -> list[str]:
     return [" ".join(text.split()) for text in texts]
 
 
-UTILITIES: dict[str, Callable] = {"bleu": bleu, "chrf": chrf, "chrf_aggregate": chrf_aggregate}
-
-
 def utility(name: str, texts: Texts, language: str = "") -> Utility:
-    """The utility `name` of UTILITIES on the ids of sentences in `language`."""
-    similarity = partial(bleu, language=language) if name == "bleu" else UTILITIES[name]
-    return lambda candidates, references: similarity(texts(candidates), texts(references))
+    """The utility `name` on the ids of sentences in `language`."""
+    utilities: dict[str, Callable] = {
+        "bleu": partial(bleu, language=language),
+        "chrf": chrf,
+        "chrf_aggregate": chrf_aggregate,
+    }
+    return lambda candidates, references: utilities[name](texts(candidates), texts(references))

@@ -55,15 +55,18 @@ def prefixes(translator: Translator, text: Sequence[list[str]], run: ValueRun, s
     lines, references = text
     with Progress(total=sum(map(bool, lines)), desc=f"samples of {name}", unit="sentence") as bar:
         found = translator.n_best(lines, name, run.samples.number, bar.update, decoder_of(run.samples))
-    sources = translator.encode(lines)
-    rows = [(number, sample) for number, samples in enumerate(found) if sources[number] for sample in samples]
+    rows = [
+        (sample, line, reference, ids)
+        for samples, line, reference, ids in zip(found, lines, references, translator.encode(lines))
+        if ids
+        for sample in samples
+    ]
     if not rows:
         raise UserError(f"{name} has no sentences; at least one is expected")
-    numbers, samples = [number for number, _ in rows], [sample for _, sample in rows]
-    scores = scored(translator.text(samples), [lines[n] for n in numbers], [references[n] for n in numbers])
-    targets = [whole(sources[number], sample.ids, translator.config.extra_length) for number, sample in rows]
-    hidden = states(translator, [sources[number] for number in numbers], targets)
-    lengths = [len(target) for target in targets]
+    samples, given, answers, sources = map(list, zip(*rows))
+    scores = scored(translator.text(samples), given, answers)
+    targets = [whole(ids, sample.ids, translator.config.extra_length) for ids, sample in zip(sources, samples)]
+    hidden, lengths = states(translator, sources, targets), [len(target) for target in targets]
     return Prefixes(
         torch.cat(hidden),
         np.concatenate([np.arange(length) for length in lengths]),

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import anyio
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -54,28 +54,18 @@ CLOSE = {"connection": "close"}  # the rest of the body is not read
 LIMITS = Limits(body=2**18, texts=64, pieces=256, waiting=256, traces=8, seconds=30.0)
 
 
-def unicode(text: str) -> str:
-    """Return `text`. Raises ValueError for half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError("half of a surrogate pair, which is not valid Unicode")
-    return text
-
-
-Text = Annotated[str, AfterValidator(unicode)]
-
-
 class Translate(BaseModel):
     """The body of POST /translate."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    text: Text | list[Text]
+    text: str | list[str]
 
 
 class Search(BaseModel):
     """The body of POST /trace. The translation begins with the pieces whose ids are in `prefix`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    text: Text
+    text: str
     prefix: list[int] = []
 
 
@@ -90,9 +80,10 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
         task.cancel()
 
     app = FastAPI(title="Translation", docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.add_middleware(BoundedBody, most=limits.body, seconds=limits.seconds)
+    app.add_middleware(bounded_body, most=limits.body, seconds=limits.seconds)
     app.add_middleware(known_hosts, hosts=hosts)
     app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(UserError, untranslatable)
     app.add_exception_handler(AnyHTTPException, refused)
     add_translation(app, viewer, limits)
     add_search(app, viewer, limits)
@@ -125,33 +116,37 @@ def known_hosts(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
     return checked
 
 
-class BoundedBody:
+def bounded_body(app: ASGIApp, most: int, seconds: float) -> ASGIApp:
     """Middleware that answers 413 to a body of more than `most` bytes and 408 to one that takes more than `seconds`."""
 
-    def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
-        self.app, self.most, self.seconds = app, most, seconds
+    async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
+        size, more, ends = 0, scope["type"] == "http", asyncio.get_running_loop().time() + seconds
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        size, more, ends = 0, scope["type"] == "http", asyncio.get_running_loop().time() + self.seconds
-
-        async def bounded() -> Message:
+        async def received() -> Message:
             nonlocal size, more
             try:
                 async with asyncio.timeout_at(ends if more else None):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, f"the body took more than {self.seconds:g} seconds", CLOSE) from None
+                raise HTTPException(408, f"the body took more than {seconds:g} seconds", CLOSE) from None
             size, more = size + len(message.get("body", b"")), message.get("more_body", False)
-            if size > self.most:
-                raise HTTPException(413, f"the body is longer than {self.most:,} bytes", CLOSE)
+            if size > most:
+                raise HTTPException(413, f"the body is longer than {most:,} bytes", CLOSE)
             return message
 
-        await self.app(scope, bounded, send)
+        await app(scope, received, send)
+
+    return bounded
 
 
 async def refused(_: Request, error: Any) -> Response:
     """The answer to a request that is refused: one line that says why."""
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def untranslatable(request: Request, error: Any) -> Response:
+    """The answer to a text that is empty or not valid Unicode, and to an impossible prefix."""
+    return await refused(request, HTTPException(422, str(error)))
 
 
 async def invalid(request: Request, error: Any) -> Response:
@@ -256,8 +251,5 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
     @app.post("/trace", dependencies=[Depends(counted)])
     async def trace(body: Search) -> Response:
         await measured(viewer.translator, [body.text], limits)
-        try:
-            events = viewer.events(viewer.source(body.text), body.prefix)
-        except UserError as error:
-            raise HTTPException(422, str(error)) from None
+        events = viewer.events(viewer.source(body.text), body.prefix)
         return StreamingResponse(lines(events), media_type="application/x-ndjson", headers=HEADERS)

@@ -7,6 +7,7 @@ from pipeline.scoring import bleu
 from pipeline.scoring.bleu import headline, matrix, measures, tokeniser
 from pipeline.scoring.of_sets import of_test_set
 from pipeline.scoring.utilities import sentence_score, utility
+from pipeline.settings.scoring import ScoringConfig
 
 REFERENCES = [f"红的船在第{n}号桥附近。" for n in range(30)]
 HYPOTHESES = [text.replace("船", "灯") for text in REFERENCES]  # one word changed
@@ -16,7 +17,7 @@ HYPOTHESES = [text.replace("船", "灯") for text in REFERENCES]  # one word cha
 def test_the_headline_is_sacrebleu_s_with_a_tokeniser_of_the_language(language):
     name = tokeniser(language)
     assert name == {"zh": "zh", "ja": name, "ko": name}.get(language[:2].lower(), "char") != "13a"
-    table = matrix(HYPOTHESES, REFERENCES, language, 0, 1)
+    table = matrix(HYPOTHESES, REFERENCES, language, ScoringConfig(0, 1))
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=name).score
     assert next(iter(table)) == headline(language) == f"bleu-{name}" and 50 < expected < 100
     assert table[headline(language)]["score"] == pytest.approx(expected, abs=1e-4)
