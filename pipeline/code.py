@@ -44,14 +44,14 @@ def scripts() -> list[str]:
     return sorted(path.stem for path in (ROOT / "pipeline").glob("*.py") if path.stem not in ("__init__", "code"))
 
 
-def described(script: str, root: Path = ROOT) -> str:
+def described(script: str) -> str:
     """Return the content of work/code/SCRIPT for the present code. Raises UserError if a module has a syntax error."""
-    modules = closure(script, root)
-    digests = {path: digest_of((root / path).read_bytes(), path) for path in modules}
+    modules = closure(script)
+    digests = {path: digest_of((ROOT / path).read_bytes(), path) for path in modules}
     # The modules that lie directly in pipeline/ and transformer/ read no other files of these folders.
-    for folder in {root / path.parent for path in modules if len(path.parts) > 2}:
+    for folder in {ROOT / path.parent for path in modules if len(path.parts) > 2}:
         for path in filter(is_read_as_text, folder.rglob("*")):
-            digests[path.relative_to(root)] = hashlib.sha256(path.read_bytes()).hexdigest()
+            digests[path.relative_to(ROOT)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return "".join(f"{digests[path]}  {path.as_posix()}\n" for path in sorted(digests))
 
 
@@ -60,13 +60,13 @@ def is_read_as_text(path: Path) -> bool:
     return path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts and not path.name.startswith(".")
 
 
-def closure(script: str, root: Path = ROOT) -> set[Path]:
+def closure(script: str) -> set[Path]:
     """Return the script of a stage and the modules on which its result depends."""
     seen = {Path("pipeline", f"{script}.py")}
     waiting = list(seen)
     while waiting:
         path = waiting.pop()
-        found = imports((root / path).read_bytes(), path, root) - seen - CHANGE_NO_RESULT
+        found = imports((ROOT / path).read_bytes(), path) - seen - CHANGE_NO_RESULT
         seen |= found
         waiting += found
     return seen
@@ -81,7 +81,7 @@ def tree(content: bytes, path: Path) -> ast.Module:
 
 
 @functools.cache
-def imports(content: bytes, path: Path, root: Path = ROOT) -> set[Path]:
+def imports(content: bytes, path: Path) -> set[Path]:
     """Return the modules of the project that a module imports anywhere. Empty modules are left out."""
     found: set[Path] = set()
     for name in imported_names(tree(content, path)):
@@ -90,7 +90,7 @@ def imports(content: bytes, path: Path, root: Path = ROOT) -> set[Path]:
         for length in range(1, len(parts) + 1) if parts[0] in PACKAGES else ():
             place = Path(*parts[:length])
             modules = (place.with_suffix(".py"), place / "__init__.py")
-            found |= {module for module in modules if (root / module).is_file() and (root / module).stat().st_size}
+            found |= {module for module in modules if (ROOT / module).is_file() and (ROOT / module).stat().st_size}
     return found
 
 

@@ -57,16 +57,18 @@ def append(project: StubProject, path: str, text: str) -> None:
         ("x = {**a, b: c}", "x = {b: c, **a}", False),
     ],
 )
-def test_what_is_the_same_code(tmp_path, old, new, same):
+def test_what_is_the_same_code(tmp_path, monkeypatch, old, new, same):
+    monkeypatch.setattr(code, "ROOT", tmp_path)
     (tmp_path / "pipeline").mkdir()
     found = set()
     for text in (old, new):
         (tmp_path / "pipeline/work.py").write_text(text)
-        found.add(code.described("work", tmp_path))
+        found.add(code.described("work"))
     assert (len(found) == 1) == same
 
 
-def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path):
+def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, monkeypatch):
+    monkeypatch.setattr(code, "ROOT", tmp_path)
     files = {
         "pipeline/__init__.py": "",
         "pipeline/work.py": (
@@ -86,16 +88,16 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    before = code.described("work", tmp_path)
+    before = code.described("work")
     left_out = {"pipeline/__init__.py", "pipeline/two.py", "pipeline/settings/check.py", "pipeline/other.py"}
     assert [line.split("  ")[1] for line in before.splitlines()] == sorted(
         name for name in files.keys() - left_out if ".DS_Store" not in name and "__pycache__" not in name
     )
     (tmp_path / "pipeline/rooms/templates/page.html").write_text("<p> <!-- counts as bytes -->")
-    assert code.changed(before, code.described("work", tmp_path)) == ["pipeline/rooms/templates/page.html"]
+    assert code.changed(before, code.described("work")) == ["pipeline/rooms/templates/page.html"]
     (tmp_path / "pipeline/one.py").write_text("x =")
     with refused("pipeline/one.py, line 1: invalid syntax"):
-        code.described("work", tmp_path)
+        code.described("work")
 
 
 def test_dvc_lock_has_the_digests_of_the_present_code():
