@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipeline.settings.params import entry
 from transformer.config.decoders import COMMON, DECODERS, DEFAULT, Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import Count, UserError, hints, placed, read, read_keys
+from transformer.config.reading import Count, UserError, hints, placed, read
 
 SIMPLE = tuple(name for name, cls in DECODERS.items() if not cls.PARTS)
 
@@ -34,7 +34,7 @@ class Decoder:
 
     @staticmethod
     def further(values: Mapping) -> dict[str, Any]:
-        return of_decoder(values.get("decoder", DEFAULT))
+        return of_decoder(values.get("decoder") or DEFAULT)
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,16 @@ def of_decoder(name: Any) -> dict[str, Any]:
 
 def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
     """Return the decoding `name` of params.yaml: `base.decoding` and `base.decoders`, changed by the entry."""
-    values, where = dict(entry(params, "decodings", name)), f"params.yaml: decodings.{name}"
-    read_keys(Decoding, values, where)
-    return DecodingRun(values.pop("model"), values.pop("set"), choice(params, values, where))
+    values = entry(params, "decodings", name)
+    return DecodingRun(values["model"], values["set"], choice(params, values, f"params.yaml: decodings.{name}"))
 
 
 def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> Choice:
-    """Return the decoder that `values` names. Its settings are those of `base`, changed by `values`."""
-    read_keys(Decoder, values, where)
-    name = values.get("decoder", DEFAULT)
+    """Return the decoder that `values` names. Its settings are those of `base`, changed by `values`.
+
+    The check has refused unknown keys, so that those of the line which are no settings of the decoder are left out.
+    """
+    name = values.get("decoder") or DEFAULT
     cls, base = DECODERS[name], params["base"]
     own = {key: values.get(key, of_base) for key, of_base in base["decoders"][name].items()}
     shared = {key: value for key, value in values.items() if key in [*cls.USES, *COMMON]}
@@ -97,7 +98,6 @@ def unguided(found: Choice, where: str) -> Choice:
 
 def samples_of(params: Mapping[str, Any], values: Mapping[str, Any], where: str, config: DecodingConfig) -> Choice:
     """Return the decoder of `Samples`. `config` gives its COMMON settings."""
-    read_keys(Samples, values, where)
-    found = choice(params, {key: value for key, value in values.items() if key != "number"}, where)
+    found = choice(params, values, where)
     common = {key: getattr(config, key) for key in COMMON}
     return dataclasses.replace(found, number=values["number"], config=dataclasses.replace(found.config, **common))

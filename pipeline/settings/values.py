@@ -13,7 +13,7 @@ from pipeline.settings.decodings import Samples, samples_of
 from pipeline.settings.params import entry
 from transformer.config.decoders import Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import hints, keys, read, read_keys
+from transformer.config.reading import hints, keys, read
 from transformer.config.value import ValueConfig
 
 OF_SOURCE = "source_probability"
@@ -67,11 +67,11 @@ class ValueRun:
 
 def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
     """Return the value `name` of params.yaml. Its settings are those of `base.value`, changed by the line."""
-    block, kind = ("reverse_values", ReverseValue) if name in params["reverse_values"] else ("values", Value)
-    where = f"params.yaml: {block}.{name}"
-    values = read_keys(kind, entry(params, block, name), where)
-    of_source = {"score": OF_SOURCE} if kind is ReverseValue else {}
-    merged = {**params["base"]["value"], **values, **of_source}
+    block = "reverse_values" if name in params["reverse_values"] else "values"
+    where, values = f"params.yaml: {block}.{name}", entry(params, block, name)
+    merged = {**params["base"]["value"], **values}
+    if block == "reverse_values":
+        merged["score"] = OF_SOURCE
     config = read(DecodingConfig, params["base"]["decoding"], "params.yaml: base.decoding")
     samples = samples_of(params, merged["samples"], f"{where}.samples", config)
     settings = read(ValueConfig, {key: merged[key] for key in keys(ValueConfig)}, where)

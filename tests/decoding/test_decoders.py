@@ -17,6 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from pipeline import ensemble
 from pipeline.decode_set import translator_of
 from pipeline.scoring.utilities import utility
+from pipeline.settings.check import check
 from pipeline.settings.decodings import choice
 from tests.decoding.prefixes import (
     CPU,
@@ -475,7 +476,7 @@ def of_mbr(**references):
     ("line", "said"),
     [
         ({"decoder": "sampling", "top_p": 0}, ".top_p: 0 is not possible; a number above 0 up to 1"),
-        ({"decoder": "exact", "alpha": 0.6}, ".alpha: unknown key; valid keys are decoder, max_steps, beam"),
+        ({"decoder": "exact", "alpha": 0.6}, ".alpha: unknown key; valid keys are decoder, model, set, max_steps, beam"),
         ({"decoder": "mbr", "candidates": 5}, ".candidates: 5 is not a mapping; its keys are decoder, number, "),
         (of_mbr(number=0), ".references.number: 0 is not possible"),
         (of_mbr(number=1, threads=1), ".references.threads: unknown key; valid keys are decoder, number, seed"),
@@ -484,8 +485,9 @@ def of_mbr(**references):
     ],
 )
 def test_settings_that_do_not_belong_are_refused(params, line, said):
+    entry = {"model": "demo-tiny/average", "set": "demo-test", **line}
     with refused(said):
-        choice(params, line, "a line")
+        check({**params, "studies": {}, "decodings": {"d": entry}})
 
 
 def test_the_settings_of_a_part_are_those_of_its_decoder(params):

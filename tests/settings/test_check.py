@@ -77,7 +77,7 @@ def said_of(params: dict) -> list[str]:
 
 
 def test_the_projects_own_is_right(params, small):
-    check(params)
+    check(spoilt(params, "decodings.d", {**LINE, "decoder": None}))
     check(small)
 
 
