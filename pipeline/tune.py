@@ -139,7 +139,7 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
     dev_bleu, the decoding settings.
     """
     config = {key: value for key, value in vars(chosen).items() if key != "trials"}
-    first = {key: value for dimension in chosen.dimensions for key, value in dimension.samples()[0].items()}
+    first = next(chosen.samples())
     fixed = [
         {key: value for key, value in vars(settings).items() if key not in first}
         for settings in trial_settings(params, name, chosen, first)

@@ -10,15 +10,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import Count, Seed, UserError, describe, hints, read, require
 from transformer.config.training import TrainingConfig
 
-ONE = "a trial writes one checkpoint, at its end"
-NOT_SEARCHED = {
-    "steps": "it is the budget of a trial",
-    "seed": "all trials have the same seed, so that they differ only in their settings",
-    "corpus": "all trials have the corpus of the search",
-    "model": "all trials have the model of the search",
-    "checkpoint_every": ONE,
-    "keep": ONE,
-}
+NOT_SEARCHED = ("steps", "seed", "corpus", "model", "checkpoint_every", "keep")  # the same in all trials
 DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml states the number exactly
 
 
@@ -91,13 +83,22 @@ class Search:
         for one in self.dimensions:
             for key in one.samples()[0]:
                 if key in NOT_SEARCHED:
-                    raise UserError(f"space.{one.name}: {key} is not possible in a space: {NOT_SEARCHED[key]}")
+                    raise UserError(f"space.{one.name}: {key} is not possible in a space: it is the same in all trials")
                 if owners.setdefault(key, one.name) != one.name:
                     raise UserError(f"space: {key} is in both {owners[key]} and {one.name}")
 
     @property
     def dimensions(self) -> list[Dimension]:
         return [dimension(key, value) for key, value in self.space.items()]
+
+    def samples(self) -> Iterator[dict[str, Any]]:
+        """Yield settings that together contain all samples of each dimension, with the first sample of all others.
+
+        A trial whose settings do not suit one another in another combination, or between the ends of a range, is pruned.
+        """
+        first = {key: value for one in self.dimensions for key, value in one.samples()[0].items()}
+        for one in self.dimensions:
+            yield from ({**first, **settings} for settings in one.samples())
 
     def run(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry of `runs` with these settings."""
@@ -107,10 +108,10 @@ class Search:
 def search(params: Mapping[str, Any], name: str) -> Search:
     """Return the search `name` of params.yaml.
 
-    Raises UserError if the search is invalid, or if the settings of a combination of `combinations_of` are invalid.
+    Raises UserError if the search or one of its samples is invalid.
     """
     found = read_entry(Search, params, "searches", name)
-    for settings in combinations_of(found.dimensions):
+    for settings in found.samples():
         trial_settings(params, name, found, settings)
     return found
 
@@ -118,16 +119,6 @@ def search(params: Mapping[str, Any], name: str) -> Search:
 def line(name: str, run: Mapping[str, Any]) -> str:
     """Return an entry of `runs` as a line of params.yaml."""
     return f"{name}: {{{', '.join(f'{key}: {value}' for key, value in run.items())}}}"
-
-
-def combinations_of(space: list[Dimension]) -> Iterator[dict[str, Any]]:
-    """Yield settings that together contain all samples of each dimension, with the first sample of all others.
-
-    A trial whose settings do not suit one another in another combination, or between the ends of a range, is pruned.
-    """
-    first = {key: value for one in space for key, value in one.samples()[0].items()}
-    for one in space:
-        yield from ({**first, **settings} for settings in one.samples())
 
 
 def trial_settings(

@@ -33,8 +33,7 @@ def start(nodes: int, processes: int) -> int:
 
 def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
     number = len(hosts) * processes
-    place = {"MASTER_ADDR": address(hosts[0]), "MASTER_PORT": str(port(job))}
-    place |= {"WORLD_SIZE": str(number), "LOCAL_WORLD_SIZE": str(processes)}
+    place = {"MASTER_ADDR": address(hosts[0]), "MASTER_PORT": str(port(job)), "WORLD_SIZE": str(number)}
     command = ["srun", f"--nodes={len(hosts)}", f"--ntasks={number}", f"--ntasks-per-node={processes}"]
     command += [f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", "sh", "-c", WORKER, "sh"]
     forward(lambda number: subprocess.run(["scancel", f"--signal={signal.Signals(number).name}", job], check=False))

@@ -60,7 +60,6 @@ def start(processes: int) -> int:
     """Run this command in `processes` workers, forward signals to them, and return their combined exit status."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(processes)}
-    place["LOCAL_WORLD_SIZE"] = str(processes)
     workers: list[subprocess.Popen] = []
     forward(lambda number: [*map(methodcaller("send_signal", number), workers)])
     try:

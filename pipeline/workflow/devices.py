@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import section
-from pipeline.settings.searches import combinations_of, search, trial_settings
+from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
 from transformer.config.decoding import DecodingConfig
 
@@ -42,7 +42,7 @@ def threads_of(params: Mapping[str, Any], stage: str, declared: int) -> int:
         return run_settings(params, name)[2].threads
     if kind == "tune":
         found = search(params, name)
-        trials = (trial_settings(params, name, found, settings) for settings in combinations_of(found.dimensions))
+        trials = (trial_settings(params, name, found, settings) for settings in found.samples())
         return max(training.threads for _, training in trials)
     if kind == "decode":
         return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig).threads

@@ -69,7 +69,7 @@ def params(params) -> dict[str, Any]:
         ({"space": {"dropout": {"low": 0.0, "high": 0.1, "scale": "log"}}}, "dropout.low: 0.0 is not possible; a numb"),
         ({"space": {"N": {"low": 1.5, "high": 3, "scale": "linear"}}}, "space.N: {'high': 3, 'low': 1.5"),
         ({"space": {"h": [4, 6], "d_model": [48, 65]}}, "d_model: 65 is not possible; an even number"),
-        ({"space": {"steps": [10, 20]}}, "steps is not possible in a space: it is the budget"),
+        ({"space": {"steps": [10, 20]}}, "steps is not possible in a space: it is the same in all"),
         ({"space": {"width": [{"h": 2}, {"h": 2, "N": 3}]}}, "space.width: either values, or mappings of the same"),
         ({"space": {"width": [{"h": 2}], "h": [2]}}, "searches.small.space: h is in both width and h"),
     ],
