@@ -5,8 +5,7 @@ change resumes the first one. After a change of code only, the user decides whet
 """
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -23,21 +22,18 @@ def folder(run: str, key: str) -> Path:
     return WORK / run / key[:16]
 
 
-@contextmanager
-def lock(run: str) -> Iterator[None]:
-    """Lock the run's folder, so that two processes never write there at the same time.
+def lock(run: str) -> AbstractContextManager:
+    """Lock the run's folder until the end of the `with` block, so that two processes never write there at the same time.
 
     DVC's own lock is not enough, because a training may outlive the DVC process that started it. Raises UserError if
     another process holds the lock.
     """
-    (WORK / run).mkdir(parents=True, exist_ok=True)
     path = WORK / run / "lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        held = FileLock(path, blocking=False).acquire()
+        return FileLock(path, blocking=False).acquire()
     except Timeout:
         raise UserError(f"another process uses {WORK / run} (it holds {path}); wait until it ends, or stop it") from None
-    with held:
-        yield
 
 
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
