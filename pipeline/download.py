@@ -16,11 +16,11 @@ from pathlib import Path
 from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import say
-from pipeline.settings.download import SETS, DownloadConfig
+from pipeline.settings.download import SETS, DownloadConfig, download_config
 from pipeline.settings.machine import machine
-from pipeline.settings.params import entry, languages, load
+from pipeline.settings.params import languages, load
 from pipeline.workflow import stage
-from transformer.config.reading import UserError, read
+from transformer.config.reading import UserError
 from transformer.files import atomic_folder
 
 
@@ -41,8 +41,7 @@ def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    download = entry(params, "corpora", arguments.corpus)["download"]
-    config = read(DownloadConfig, download, f"params.yaml: corpora.{arguments.corpus}.download")
+    config = download_config(params, arguments.corpus)
     codes = languages(params, arguments.corpus)
     work(config, codes, Fetcher(machine(params).mirror), arguments.out, arguments.test)
 

@@ -12,12 +12,11 @@ from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.normalising import write_set
 from pipeline.corpora.sets import progress
-from pipeline.settings.download import Archive, SetConfig
+from pipeline.settings.download import SetConfig, download_config
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, load, read_entry, section
+from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage
-from transformer.config.reading import convert
 from transformer.files import atomic_folder
 
 
@@ -26,12 +25,10 @@ def main(arguments: argparse.Namespace) -> None:
     chosen = read_entry(SetConfig, params, "sets", name)
     codes = languages(params, chosen.corpus)
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
-    where = f"params.yaml: corpora.{chosen.corpus}.download"
-    archives = entry(params, "corpora", chosen.corpus)["download"].get("archives") or {}
+    archives = download_config(params, chosen.corpus).archives or {}
     fetcher = Fetcher(machine(params).mirror)
-    known = convert(dict[str, Archive], archives, f"{where}.archives")
     with atomic_folder(arguments.out) as folder:
-        collect({"raw": (chosen,)}, known, codes, fetcher, folder)
+        collect({"raw": (chosen,)}, archives, codes, fetcher, folder)
         raw = [folder / f"raw.{code}" for code in codes]
         with progress(raw) as bar:
             counts = write_set(folder, chosen.corpus, codes, raw, config, bar)

@@ -113,7 +113,8 @@ class Searcher:
         weights = step_files(folder / "model")[-1][1]
         translator = Translator.open(weights, self.arguments.vocabulary, settings, training.device)
         dev = EvaluationSet.open(self.arguments.dev)
-        hypotheses = translator.text(translator.translate(dev.lines("normalised")[0], "dev"))
+        found = translator.n_best(dev.lines("normalised")[0], "dev", 1)
+        hypotheses = translator.text([best for best, *_ in found])
         measure = measures(dev.languages[1])[headline(dev.languages[1])]
         return round(measure.score(measure.statistics(hypotheses, dev.lines("raw")[1]).sum(axis=0)), 4)
 

@@ -190,10 +190,6 @@ class Translator:
     def encode(self, lines: list[str]) -> list[list[int]]:
         return self.vocabulary.encode(lines, self.config.threads)
 
-    def translate(self, lines: list[str], name: str, tick: Callable[[int], object] = lambda _: None) -> list[Translation]:
-        """The best translation of each line; `n_best` describes the arguments and the errors."""
-        return [translations[0] for translations in self.n_best(lines, name, 1, tick)]
-
     def n_best(
         self,
         lines: list[str],

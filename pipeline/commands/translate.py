@@ -38,19 +38,20 @@ def blocks(descriptor: int, most: int) -> Iterator[list[bytes]]:
     Raises UserError, after the preceding lines, if a read leaves more than LONGEST bytes without a line feed.
     """
     lines: list[bytes] = []
-    rest, read, ended = b"", 0, False
-    while lines or not ended:
-        if lines and (ended or len(lines) >= most or len(rest) > LONGEST or paused(descriptor)):
-            block, lines = lines[:most], lines[most:]
-            read += len(block)
-            yield block
-        elif len(rest) > LONGEST:
-            raise UserError(f"line {read + 1} has no line break in {LONGEST:,} bytes; break it into sentences")
-        else:
-            data = os.read(descriptor, CHUNK)
-            *whole, rest = (rest + data).split(b"\n")
-            ended = not data
-            lines += [*whole, rest] if ended and rest else whole
+    rest, before = b"", 0
+    while data := os.read(descriptor, CHUNK):
+        *whole, rest = (rest + data).split(b"\n")
+        lines += whole
+        while lines and (len(lines) >= most or len(rest) > LONGEST or paused(descriptor)):
+            yield lines[:most]
+            before += len(lines[:most])
+            lines = lines[most:]
+        if len(rest) > LONGEST:
+            raise UserError(f"line {before + 1} has no line break in {LONGEST:,} bytes; break it into sentences")
+    if rest:
+        lines.append(rest)
+    if lines:
+        yield lines
 
 
 def paused(descriptor: int) -> bool:

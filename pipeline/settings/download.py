@@ -1,10 +1,12 @@
 """Where text comes from, and the checksums of its files: the block `download` of a corpus, and the block `sets`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pipeline.settings.addresses import Address, FileAddress, is_url, shards
-from transformer.config.reading import Count, Pattern, UserError, convert, keys, require, unknown
+from pipeline.settings.params import entry
+from transformer.config.reading import Count, Pattern, UserError, convert, keys, read, require, unknown
 
 SETS = ("train", "dev", "test", "test_filtered")
 Sha256 = Annotated[str, Pattern("[0-9a-fA-F]{64}", "a text of 64 hexadecimal digits")]
@@ -170,3 +172,7 @@ class DownloadConfig:
                     raise UserError(unknown(part.archive, list(self.archives or {}), "archives"))
                 alone = part.hold_out is None or (name in ("dev", "test") and len(parts) == 1)
                 require(alone, name, part.hold_out, "only dev and test can be held out, each as one part")
+
+
+def download_config(params: Mapping, corpus: str) -> DownloadConfig:
+    return read(DownloadConfig, entry(params, "corpora", corpus)["download"], f"params.yaml: corpora.{corpus}.download")
