@@ -19,11 +19,10 @@ FORMS = ({"source", "target"}, {"archive", "source", "target"}, *({form} for for
 
 def require_encoding(name: str) -> None:
     try:
-        known = "a".encode(name).decode(name) == "a"
+        "a".encode(name)
     except (LookupError, ValueError):  # no codec of text
-        known = False
-    if not known:
-        raise UserError(f"{name!r} is not possible; the name of an encoding, or two, of the source and target, is expected")
+        expected = "the name of an encoding, or two, of the source and target, is expected"
+        raise UserError(f"{name!r} is not possible; {expected}") from None
 
 
 Encoding = Annotated[str, require_encoding]

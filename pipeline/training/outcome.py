@@ -42,7 +42,6 @@ def timing(training: Trainer, started: str, commit: str | None, earlier_code: li
     return {
         "seconds": round(state.seconds, 3),
         "tokens_per_second": round((state.sums["source_tokens"] + state.sums["target_tokens"]) / state.seconds, 1),
-        "steps_per_second": round(state.step / state.seconds, 4),
         "precision": training.precision,
         "threads": training.config.threads,
         "processes": training.workers.number,

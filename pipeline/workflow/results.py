@@ -46,8 +46,8 @@ class Result:
         changes = []
         for key, name in (("bleu", "BLEU"), ("perplexity", "perplexity")):
             old, new = within(before, key), getattr(self, key)
-            if None not in (old, new) and f"{old:.2f}" != f"{new:.2f}":
-                changes.append(f"{name} {round(new, 2) - round(old, 2):+.2f}")
+            if None not in (old, new) and (change := round(new, 2) - round(old, 2)):
+                changes.append(f"{name} {change:+.2f}")
         return ", ".join(changes) or "the same"
 
 

@@ -73,11 +73,9 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
 
 def open_missing() -> None:
     """Replace standard streams that are closed, as by `>&-`, by /dev/null. Let no character be one that they refuse."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)
-            os.dup2(descriptor, number)
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:  # the file takes the lowest free number, which is that of the closed stream
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # in a locale other than UTF-8
