@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 
 from benchmarks.gpu.bench import Bench
-from benchmarks.gpu.profile import host_waits, profiled
+from benchmarks.gpu.profile import profiled
 from benchmarks.record import Table
 from transformer.config.reading import UserError
 from transformer.flops import Lengths, forward_flops, training_flops
@@ -77,7 +77,7 @@ def run(bench: Bench, part: str) -> Iterator[Table]:
 
 
 def look_inside(bench: Bench, trainer: Trainer, warm: Pass) -> Iterator[Table]:
-    """The kernels of a few steps, the time in which none runs, and the waits of the host."""
+    """The kernels of a few steps, the time in which none runs, and the memory."""
     steps, cuda = min(PROFILED, warm.steps), bench.device.type == "cuda"
 
     def some() -> None:
@@ -85,7 +85,6 @@ def look_inside(bench: Bench, trainer: Trainer, warm: Pass) -> Iterator[Table]:
         for _ in range(steps):
             trainer.advance()
 
-    waits = host_waits(trainer.advance, bench.device)
     kernels, _ = profiled(some, bench.device)
     busy, step = kernels.total() / 1e3 / steps, 1e3 * warm.seconds / warm.steps
     rows = [[kernel[:NAMED], f"{took / 1e3 / steps:.2f}"] for kernel, took in kernels.most_common(SHOWN)]
@@ -93,4 +92,4 @@ def look_inside(bench: Bench, trainer: Trainer, warm: Pass) -> Iterator[Table]:
     rows.append(["the whole step", f"{step:.2f}"])
     yield {"columns": ["a warm step", "ms"], "rows": rows}
     memory = f"{torch.cuda.max_memory_reserved() / 2**30:.1f}" if cuda else "–"
-    yield {"columns": ["host waits in a step", "peak memory, GiB"], "rows": [[str(len(waits)), memory]]}
+    yield {"columns": ["peak memory, GiB"], "rows": [[memory]]}
