@@ -1,83 +1,142 @@
 """Print the trainings and searches that would run, and their estimated cost here and on the paper's GPUs.
 
     python -m pipeline.commands.plan            what params.yaml selects
-    python -m pipeline.commands.plan STUDY      a study of studies.yaml
+    python -m pipeline.commands.plan STUDY      a study of studies.yaml, all of it
 
-A training is taken to be as fast, in operations per second, as the last one on this machine. If there was none, a product
-of matrices is timed for less than a second. The other stages are counted, and take minutes. Changes no file of git.
+A training is taken to be as fast, in operations per second, as the last one on this machine. Before the first one, its time
+here is not known. The other stages are counted, and take minutes. Changes no file of git.
+
+The lengths of a corpus come from the report of binarise. Until the corpus is built, they are those of WMT14. Lengths are in
+pieces, EOS included.
 """
 
 import argparse
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeline.commands.status import states
-from pipeline.costs.expected import Training, corpus
 from pipeline.settings.check import check_study
-from pipeline.settings.machine import machine
-from pipeline.settings.params import load
+from pipeline.settings.params import load, text_corpus
 from pipeline.settings.score_files import content, within
 from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import study, with_studies
 from pipeline.workflow import stage
-from pipeline.workflow.devices import definitions
 from pipeline.workflow.results import in_columns
 from pipeline.workflow.times import duration, training_times
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainingConfig
+from transformer.flops import Lengths, forward_flops, training_flops
 
-# (operations of a training) / (operations of a product in the same time): 0.63 to 0.77 and 0.29 to 0.48 on one core of an
-# AMD EPYC with AMX, for the models `tiny`, `small` and `base`
-OF_PRODUCT = {"float32": 0.6, "bfloat16": 0.3}
 # From the seconds of a step of 25,000 tokens of base and big on 8 P100 (5.2), 0.4 and 1.0: the logarithms of the operations
 # of a token, and the operations per second
 PAPER = (19.077778, 20.292603), (2.258477e13, 3.044159e13)
 
+TYPICAL = (27.0, 29.0)  # pieces of the source and the target of a WMT14 pair (benchmarks/workload.py)
+DEV = 3000  # pairs of the dev set, as in newstest2013
+FULL = 0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.985 in results/, 0.94 with `batching: mixed`
+SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
+COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks
+PROCESS = 330e6  # memory in bytes of a training of a small model, on a CPU
+TRAINED_WEIGHT = 16  # bytes of a weight, its gradient and Adam's two moments
+# Bytes kept for the backward pass / (tokens x N (8 d_model + 2 d_ff)), in float32: 4.7 to 5.1 with the widths of `base`
+KEPT = 4.9
 
-def power(number: float) -> str:
-    return f"{number:.1e}".replace("e+0", "e").replace("e+", "e")
+
+@dataclass(frozen=True)
+class Training:
+    """A planned training."""
+
+    model: ModelConfig
+    config: TrainingConfig
+    source: float  # mean number of pieces per sentence
+    target: float
+    vocabulary: int
+    dev: int  # pairs of the dev set
+
+    @property
+    def parameters(self) -> int:
+        """The number of weights, counted in a model that takes no memory for them."""
+        import torch  # other plans do not need it
+
+        from transformer.model import Transformer
+
+        with torch.device("meta"):
+            return sum(weight.numel() for weight in Transformer(self.model, self.vocabulary).parameters())
+
+    @property
+    def lengths(self) -> Lengths:
+        """The estimated sums over the pairs of all steps."""
+        pairs = self.config.steps * self.config.batch_tokens * FULL / max(self.source, self.target)
+        n, m = pairs * self.source, pairs * self.target
+        seen, predicted = self.source * SPREAD, self.target * SPREAD
+        return Lengths(*map(round, (n, m, n * seen, m * predicted, m * seen)))
+
+    @property
+    def tokens(self) -> int:
+        return self.lengths.source_tokens + self.lengths.target_tokens
+
+    @property
+    def flops(self) -> int:
+        passes = 2 if self.config.r_drop else 1
+        return passes * sum(training_flops(forward_flops(self.model, self.vocabulary, self.lengths)).values())
+
+    def seconds(self, rate: float) -> float:
+        """The time at this many operations per second, with evaluations on dev, which are forward passes only."""
+        evaluated = self.config.steps / self.config.evaluate_every * self.dev * (self.source + self.target)
+        return self.flops / self.tokens * (self.tokens + evaluated / 3) / rate
+
+    @property
+    def disk(self) -> int:
+        """Bytes of checkpoints and average, their copies in DVC's cache, and the folder in work/, which `train` removes."""
+        weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
+        return weights * self.parameters * 4
+
+    @property
+    def memory(self) -> float:
+        """Peak memory in bytes: the process, weights, gradients, moments, and what is kept for the backward pass."""
+        part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
+        both = (self.source + self.target) / max(self.source, self.target)
+        kept = KEPT * self.model.N * (8 * self.model.d_model + 2 * self.model.d_ff)
+        return PROCESS + self.parameters * TRAINED_WEIGHT + part * both * kept
 
 
-def gigabytes(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB"
+def sizes(params: Mapping[str, Any], corpus: str) -> tuple[float, float, int, int]:
+    """The last four entries of `Training` for a corpus."""
+    vocabulary = params["base"]["vocabulary"] | params["corpora"][text_corpus(params, corpus)]["vocabulary"]
+    built = within(content(Path("scores/corpora", corpus, "binarise.json")), "sets")
+    if not built:
+        return *TYPICAL, vocabulary["pieces"], DEV
+    source, target = (built["train"][f"{side}_tokens"] / built["train"]["pairs"] + 1 for side in ("source", "target"))
+    return source, target, vocabulary["pieces"], built["dev"]["pairs"]
 
 
 # How the columns of the plan are shown. A job is a mapping from columns to values in seconds and bytes.
-SHOWN: dict[str, Callable[[float], str]] = {"tokens": power, "operations": power, "time here": duration}
-SHOWN |= {"on 8 P100": duration, "memory": gigabytes, "disk": gigabytes}
+SHOWN: dict[str, Callable[[float], str]] = {
+    "tokens": "{:.1e}".format,
+    "operations": "{:.1e}".format,
+    "time here": duration,
+    "on 8 P100": duration,
+    "memory": lambda size: f"{size / 1e9:,.1f} GB",
+    "disk": lambda size: f"{size / 1e9:,.1f} GB",
+}
 Job = dict[str, float]
 
 
-def last_rate() -> tuple[float, str] | None:
-    """The operations per second of the last training on this machine, and its run."""
+def last_rate() -> tuple[float, str]:
+    """The operations per second of the last training on this machine, and its run. NaN before the first training."""
     for path in sorted(Path("work/times").glob("*/training.json"), key=lambda path: -path.stat().st_mtime):
         run = path.parent.name
         seconds = training_times(run).get("seconds")
         counted = within(content(Path("scores", run, "flops.json")), "analytic", "training_flops")
         if seconds and counted:
-            return counted / seconds, f"the last training here ({run})"
-    return None
-
-
-def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
-    """The operations per second of a training that follow from a product of two matrices."""
-    import torch
-
-    from pipeline.workflow.hardware import torch_device
-    from transformer.device import precision_of
-
-    device = torch_device(machine(params), threads=params["base"]["training"]["threads"])
-    precision, size = precision_of("auto", device), 4096 if device.type == "cuda" else 1024
-    matrix, best = torch.ones(size, size, dtype=getattr(torch, precision), device=device), 0.0
-    for _ in range(10):
-        started = time.perf_counter()
-        (matrix @ matrix)[0, 0].item()  # waits for a GPU
-        best = max(best, 2 * size**3 / (time.perf_counter() - started))
-    return best * OF_PRODUCT[precision], f"a product of matrices in {precision}"
+            return counted / seconds, run
+    return math.nan, ""
 
 
 def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[str, Job]:
@@ -87,39 +146,27 @@ def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[
         kind, _, key = name.partition("@")
         if kind == "train":
             data, model, config = run_settings(params, key)
-            one = Training(model, config, corpus(params, data))
+            one = Training(model, config, *sizes(params, data))
             on_paper = one.flops / float(np.interp(math.log(one.flops / one.tokens), *PAPER))
-            found[name] = {"tokens": one.tokens, "operations": one.flops, "time here": seconds(one, rate)}
-            found[name] |= {"on 8 P100": on_paper, "memory": one.memory, "disk": one.disk}
+            values = one.tokens, one.flops, one.seconds(rate), on_paper, one.memory, one.disk
+            found[name] = dict(zip(SHOWN, values))
         elif kind == "tune":
             chosen = search(params, key)
-            trial = Training(*trial_settings(params, key, chosen, {}), corpus(params, chosen.corpus))
-            found[name] = {"time here": chosen.trials * seconds(trial, rate)}
-    return found
-
-
-def seconds(one: Training, rate: float) -> float:
-    """The time of a training with its evaluations on dev, which are forward passes only."""
-    evaluated = one.config.steps / one.config.evaluate_every * one.corpus.dev * (one.corpus.source + one.corpus.target)
-    return one.flops / one.tokens * (one.tokens + evaluated / 3) / rate
-
-
-def selected(params: Mapping[str, Any]) -> list[str]:
-    """The names of all stages of a selection, as in dvc.yaml, without `code`, with which the commands compare."""
-    found = []
-    for kind, of in definitions().items():
-        names = params[of["foreach"].strip("${}")] if "foreach" in of else [None]
-        found += [kind if name is None else f"{kind}@{name}" for name in names if kind != "code"]
+            model, config = trial_settings(params, key, chosen, {})
+            trial = Training(model, config, *sizes(params, chosen.corpus))
+            found[name] = {"time here": chosen.trials * trial.seconds(rate)}
     return found
 
 
 def table(jobs: Mapping[str, Job]) -> list[str]:
-    """The jobs and the sum of each column; of the memory, the largest value."""
+    """The jobs and the sum of each column; of the memory, the largest value. What is not known is a dash."""
     known = {key: [job[key] for job in jobs.values() if key in job] for key in SHOWN}
     whole = {key: (max if key == "memory" else sum)(values) for key, values in known.items() if values}
     rows = [["job", *SHOWN]]
     for name, job in {**jobs, "all": whole}.items():
-        rows.append([name, *(show(job[key]) if key in job else "-" for key, show in SHOWN.items())])
+        values = [job.get(key, math.nan) for key in SHOWN]
+        shown = ["-" if math.isnan(value) else show(value) for value, show in zip(values, SHOWN.values())]
+        rows.append([name, *shown])
     return in_columns(rows, numbers=True)
 
 
@@ -129,21 +176,20 @@ def main(arguments: argparse.Namespace) -> None:
         settings = with_studies(params)
         check_study(settings, arguments.study)
         params = {**params, **study(settings, arguments.study)}
-    stages = selected(params)
-    known = [] if arguments.study else states()
-    done = {state.stage for state in known if state.kind == "done"}
-    todo = [name for name in stages if name not in done]
-    if not todo:
-        return print(f"Nothing to do: all {len(stages)} stages are up to date.")
-    rate, origin = last_rate() or rate_of_product(params)
+        todo = [*(f"train@{run}" for run in params["runs"]), *(f"tune@{name}" for name in params["searches"])]
+        last = "All of the study is counted, whether or not DVC has its results."
+    else:
+        known = [state for state in states() if state.stage != "code"]
+        todo = [state.stage for state in known if state.kind != "done"]
+        perhaps = sum(state.kind == "waiting" and state.made for state in known)
+        where = f", {perhaps} of them only if earlier stages change their outputs" if perhaps else ""
+        last = f"{len(todo)} of {len(known)} stages would run{where}; {len(known) - len(todo)} are up to date."
+    rate, run = last_rate()
     if found := jobs(params, todo, rate):
-        print("\n".join(table(found)))
-        print(f"Times here: at {rate / 1e9:,.0f} GFLOP/s, estimated from {origin}.")
-    if arguments.study:
-        return print(f"All {len(stages)} stages of the study are counted, whether or not DVC has their results.")
-    perhaps = len([state for state in known if state.kind == "waiting" and state.made])
-    where = f", {perhaps} of them only if earlier stages change their outputs" if perhaps else ""
-    print(f"{len(todo)} of {len(stages)} stages would run{where}; {len(stages) - len(todo)} are up to date.")
+        print(*table(found), sep="\n")
+    if found and run:
+        print(f"Times here: at {rate / 1e9:,.0f} GFLOP/s, as the last training here ({run}).")
+    print(last)
 
 
 if __name__ == "__main__":

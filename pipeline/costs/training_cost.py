@@ -50,20 +50,17 @@ def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mappi
     """Return the cost of a training. `counted` is the content of flops.json."""
     if timing is None:
         return Cost()
-    hardware, precision, gpus = timing.hardware, timing.precision, timing.gpus
-    sustained, peak = (rate(params[table], hardware, precision) if gpus else None for table in ("hardware", "peak_tflops"))
-    reason = None
-    if not gpus:
-        reason = f"it ran on a CPU ({hardware}), and the estimate is of GPU time"
-    elif sustained is None:
-        key = hardware if precision == "float32" else f"{hardware} {precision}"
-        reason = f"params.yaml: hardware has no rate of {hardware} in {precision}; add the key {key!r}"
-    at_peak = peak and estimate(timing.seconds, gpus, peak)
+    if not timing.gpus:
+        return Cost(reason=f"it ran on a CPU ({timing.hardware}), and the estimate is of GPU time")
+    sustained, peak = (rate(params[table], timing.hardware, timing.precision) for table in ("hardware", "peak_tflops"))
+    key = timing.hardware if timing.precision == "float32" else f"{timing.hardware} {timing.precision}"
+    missing = f"params.yaml: hardware has no rate of {timing.hardware} in {timing.precision}; add the key {key!r}"
     needed, executed = (within(counted, "analytic", f"training_flops{half}") for half in ("_causal_half", ""))
+    at_peak = peak and estimate(timing.seconds, timing.gpus, peak)
     return Cost(
-        flops=sustained and estimate(timing.seconds, gpus, sustained),
+        flops=sustained and estimate(timing.seconds, timing.gpus, sustained),
         sustained_tflops=sustained,
-        reason=reason,
+        reason=None if sustained else missing,
         mfu=at_peak and needed and needed / at_peak,
         hfu=at_peak and executed and executed / at_peak,
     )
