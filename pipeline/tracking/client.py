@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 60  # seconds that a stage, at its end, waits for the process
-ROOT = Path(__file__).parent.parent.parent
 
 
 @contextlib.contextmanager
@@ -32,9 +31,10 @@ def process(*arguments: str) -> Iterator[None]:
         yield
         return
     # In a session of its own, which a signal to the process group of the stage does not reach.
-    streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
+    how: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
     try:
-        started = subprocess.Popen([sys.executable, "-W", "ignore", "-m", *arguments], env=environment(), **streams)
+        command = [sys.executable, "-W", "ignore", "-m", *arguments]
+        started = subprocess.Popen(command, env={**os.environ, "DVC_STAGE": ""}, **how)
     except OSError as error:  # for example no memory for another process
         warn(str(error))
         yield
@@ -58,19 +58,13 @@ def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib
     `description` holds `settings` and `data_sum`, which identify the training: if resumed, it continues the MLflow run of
     its first start.
     """
-    return process("pipeline.tracking.follower", run, str(log), json.dumps(description, default=str))
+    return process("pipeline.tracking.trainings", run, str(log), json.dumps(description, default=str))
 
 
 def mirror(path: Path) -> None:
     """Mirror the folder of a run, scores/RUN, or the file of a search. Never raises."""
     with process("pipeline.commands.track", str(path)):
         pass
-
-
-def environment() -> dict[str, str]:
-    """The environment of this process, with the project on PYTHONPATH: the working directory may be outside it."""
-    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": paths, "DVC_STAGE": ""}
 
 
 def warn(reason: str) -> None:

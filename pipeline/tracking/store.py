@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,8 +25,9 @@ for name, value in {"TIMEOUT": "5", "MAX_RETRIES": "1", "BACKOFF_FACTOR": "1"}.i
 os.environ.setdefault("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")
 os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 
+EXPERIMENT = "transformer"
+LOCK = Path("work/mlflow.lock")
 LOCK_SECONDS = 5  # how long to wait while another program locks the database
-AT_ONCE = 100  # MLflow's limit for the parameters and for the tags of one batch
 
 Curve = Mapping[tuple[str, int], float]  # the value of a metric (name) at a step
 
@@ -39,38 +41,21 @@ def opened() -> Iterator[None]:
     """
     if uri() == "off":
         raise UserError("MLFLOW_TRACKING_URI is off; the address of a store is expected, or none for mlflow.db")
-    match = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", uri())
-    path = Path(match[1]) if match and match[1] != ":memory:" else None
-    lock = path.with_name(f"{path.name}.lock") if path else Path("work/mlflow.lock")
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        lock.touch()  # raises where filelock would wait for ever
-        with FileLock(lock):
-            if path:
-                prepare(path)
-            select()
+        LOCK.parent.mkdir(exist_ok=True)
+        with FileLock(LOCK):
+            match = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", uri())
+            if match and match[1] != ":memory:":
+                prepare(Path(match[1]))
+            import mlflow
+
+            mlflow.set_tracking_uri(uri())
+            mlflow.set_experiment(EXPERIMENT)
             yield
     except UserError:  # the fault of a file that is mirrored
         raise
     except Exception as error:  # stores and their drivers raise errors of many libraries
-        raise UserError(f"MLflow, {shown_uri()}: {reason(error)}") from None
-
-
-def select() -> Any:
-    """Select the store and return its experiment, which is created if it is missing."""
-    import mlflow
-
-    mlflow.set_tracking_uri(uri())
-    return mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "transformer"))
-
-
-def reason(error: BaseException) -> str:
-    """Return one line: the message of the root cause if that is an OSError or SQLite error, else that of `error`."""
-    origin = error
-    while cause := origin.__cause__ or origin.__context__:
-        origin = cause
-    said = origin if isinstance(origin, (OSError, sqlite3.Error)) else error
-    return " ".join(str(said).split())[:200] or type(said).__name__
+        raise UserError(f"MLflow, {shown_uri()}: {' '.join(str(error).split())}") from None
 
 
 def uri() -> str:
@@ -85,16 +70,14 @@ def shown_uri() -> str:
 def prepare(path: Path) -> None:
     """Create the database if it does not exist. Raises if it cannot be written; MLflow would retry for minutes.
 
-    It is created under another name, new each time, because MLflow can neither use nor repair a partly created database.
+    It is created in another folder, because MLflow can neither use nor repair a partly created database.
     """
     if not path.exists() or not path.stat().st_size:
         from mlflow import MlflowClient
 
-        for left in path.parent.glob(f".{path.name}.*.partial*"):
-            left.unlink()
-        partial = path.with_name(f".{path.name}.{time.time_ns()}.partial")
-        MlflowClient(f"sqlite:///{partial.absolute()}").search_experiments()
-        os.replace(partial, path)
+        with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
+            MlflowClient(f"sqlite:///{Path(folder).absolute()}/new.db").search_experiments()
+            os.replace(Path(folder, "new.db"), path)
     with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.rollback()
@@ -117,27 +100,22 @@ def record(
     import mlflow
     from mlflow.entities import Metric, Param, RunTag
 
-    client, found, known = mlflow.MlflowClient(), None, {}
+    client, keys = mlflow.MlflowClient(), {key for key, _ in curve}
     asked = " and ".join(f"tags.`{key}` = '{value}'" for key, value in identity.items())
     for run in mlflow.search_runs(filter_string=asked, output_format="list"):
-        keys = {key for key, _ in curve}
         known = {(m.key, m.step): m.value for key in keys for m in client.get_metric_history(run.info.run_id, key)}
         if all(known[point] == curve[point] for point in known.keys() & curve.keys()):
-            found = run
             break
-    if not found:  # `start_run` would add tags of its own, with paths of this machine and git's remote
-        known = {}
-        found = client.create_run(select().experiment_id, tags=dict(identity), run_name=name)
-    run_id, now = found.info.run_id, int(time.time() * 1000)
+    else:  # `start_run` would add tags of its own, with paths of this machine and git's remote
+        experiment = mlflow.set_experiment(EXPERIMENT).experiment_id
+        run, known = client.create_run(experiment, tags=dict(identity), run_name=name), {}
+    run_id, now = run.info.run_id, int(time.time() * 1000)
     points = [Metric(key, value, now, step) for (key, step), value in curve.items() if (key, step) not in known]
-    points += [Metric(key, value, now, 0) for key, value in metrics.items() if found.data.metrics.get(key) != value]
-    labels = [RunTag(key, value) for key, value in tags.items()]
-    settings = [Param(key, str(value)) for key, value in params.items()]
-    for start in range(0, max(map(len, (points, labels, settings))), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        client.log_batch(run_id, points[part], settings[part], labels[part])
+    points += [Metric(key, value, now, 0) for key, value in metrics.items() if run.data.metrics.get(key) != value]
+    labels, settings = [RunTag(*each) for each in tags.items()], [Param(key, str(of)) for key, of in params.items()]
+    client.log_batch(run_id, points, settings, labels)
     if status == "RUNNING":
         client.update_run(run_id, status)
-    elif found.info.status != "FINISHED":
+    elif run.info.status != "FINISHED":
         client.set_terminated(run_id, status)
     return run_id

@@ -1,23 +1,47 @@
 """The files in scores/ as runs of MLflow: one run a training or search, with its decodings or trials nested under it.
 
 The name of the run, the settings and the data identify a training, so mirroring twice changes nothing.
+
+    python -m pipeline.tracking.trainings RUN LOG DESCRIPTION
+
+mirrors a training until its standard input ends. `following` in client.py starts it.
 """
 
 import json
+import logging
 import math
 import re
+import select
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.settings.score_files import content, within
-from pipeline.tracking.store import Curve, record
+from pipeline.tracking.client import warn
+from pipeline.tracking.store import Curve, opened, record
 from pipeline.workflow.times import read_times
+from transformer.config.reading import UserError
 from transformer.files import digest, read_json
 
+INTERVAL = 15  # seconds between two reads of a training's log
 TRANSLATIONS = Path("translations/translations.json")
 TIMES = Path("work/times")
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow nests runs
+
+
+def follow(run: str, log: Path, description: str, until: Any) -> None:
+    """Mirror a training every INTERVAL seconds, and once more when the stream `until` ends. Prints only the first error."""
+    warned = last = False
+    while not last:
+        last = bool(select.select([until], [], [], INTERVAL)[0])
+        try:
+            with opened():
+                mirror_live(run, json.loads(description), log, last)
+        except UserError as error:
+            if not warned:
+                warn(str(error))
+            warned = True
 
 
 def mirror_live(run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:
@@ -27,25 +51,25 @@ def mirror_live(run: str, training: Mapping[str, Any], log: Path, last: bool) ->
     """
     if curve := read_curve(log):
         finished = max(step for _, step in curve) >= training["settings"]["training"]["steps"]
-        mirror_training(run, training, curve, {}, {}, "RUNNING" if not last else "FINISHED" if finished else "KILLED")
+        mirror_training(run, training, curve, "RUNNING" if not last else "FINISHED" if finished else "KILLED", {}, {})
 
 
-def mirror_training(run: str, training: Mapping, curve: Curve, tags: dict, metrics: dict, status: str = "FINISHED") -> str:
+def mirror_training(
+    run: str, training: Mapping[str, Any], curve: Curve, status: str, timing: Mapping[str, Any], flops: Mapping[str, Any]
+) -> str:
     settings = training["settings"]
     known = {key: value for key, value in training.items() if key != "settings"}
     identity = {"run": run, "key": digest([settings, training["data_sum"]])}
-    tags, metrics = {**texts(known), **tags}, {**numbers("training", known), **metrics}
-    return record(run, identity, status, dict(leaves(settings)), tags, metrics, curve)
+    metrics = numbers("training", known) | numbers("timing", timing) | numbers("flops", flops)
+    return record(run, identity, status, dict(leaves(settings)), texts(known) | texts(timing), metrics, curve)
 
 
 def mirror_run(folder: Path) -> None:
     """Mirror the score files of a trained run, scores/RUN, and those of its decoding if they exist."""
     run = folder.name
     timing = read_times(TIMES / run / "training.json", folder / "training.json") or {}
-    tags = texts(timing) | ({"mlflow.source.git.commit": timing["commit"]} if timing.get("commit") else {})
-    metrics = numbers("timing", timing) | numbers("flops", content(folder / "flops.json") or {})
-    training = read_json(folder / "training.json")
-    parent = mirror_training(run, training, read_curve(folder / "training.jsonl"), tags, metrics)
+    training, curve = read_json(folder / "training.json"), read_curve(folder / "training.jsonl")
+    parent = mirror_training(run, training, curve, "FINISHED", timing, content(folder / "flops.json") or {})
     if (decoding := content(folder / TRANSLATIONS)) is None:
         return
     settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since
@@ -59,9 +83,8 @@ def mirror_run(folder: Path) -> None:
     tags = texts(timing) | {key: cell["signature"] for key, cell in cells.items()}
     metrics = numbers("decoding", decoding) | numbers("timing", timing)
     metrics |= {key: cell["score"] for key, cell in cells.items()}
-    beam, alpha = (settings.get("decoding", {}).get(key) for key in ("beam", "alpha"))
-    title, identity = f"{run}: beam {beam}, alpha {alpha}", {PARENT: parent, "run": run, "key": digest(settings)}
-    record(title, identity, "FINISHED", dict(leaves(settings)), tags, metrics, {})
+    identity = {PARENT: parent, "run": run, "key": digest(settings)}
+    record(f"{run}: decoding", identity, "FINISHED", dict(leaves(settings)), tags, metrics, {})
 
 
 def mirror_search(path: Path) -> None:
@@ -109,3 +132,8 @@ def numbers(group: str, values: Mapping[str, Any]) -> dict[str, float]:
 
 def texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in leaves(values) if isinstance(value, str)}
+
+
+if __name__ == "__main__":
+    logging.disable()  # MLflow and Alembic log to standard error
+    follow(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.stdin)
