@@ -149,16 +149,16 @@ def test_a_run_shows_its_files(project):
     assert set(training["points"]) == {*points_of(records(40)), *once, ("training/steps", 0, 40)}
     assert decoding["tags"]["mlflow.parentRunId"] == "tiny"
     assert decoding["params"] == {"decoding.beam": "4", "decoding.alpha": "0.6", "averaging.checkpoints": "5"}
-    assert ("score/test.average.bleu-13a", 0, 61.5) in decoding["points"]
+    assert ("score/test.average.metrics.bleu-13a.score", 0, 61.5) in decoding["points"]
     assert ("decoding/dev.last.perplexity", 0, 4.5) in decoding["points"]
     assert ("timing/seconds.test.average", 0, 12.5) in decoding["points"]
-    assert decoding["tags"]["score/test.average.bleu-13a"] == "nrefs:1|case:mixed|tok:13a"
+    assert decoding["tags"]["test.average.metrics.bleu-13a.signature"] == "nrefs:1|case:mixed|tok:13a"
     mirror(project / "scores/tiny")
     assert content() == [training, decoding], "mirroring again changes nothing"
     path = project / "scores/tiny/score.json"
     path.write_text(path.read_text().replace("61.5", "60.5"))
     mirror(project / "scores/tiny")
-    assert ("score/test.average.bleu-13a", 0, 60.5) in content()[1]["points"], "but a changed score is added"
+    assert ("score/test.average.metrics.bleu-13a.score", 0, 60.5) in content()[1]["points"], "but a changed score is added"
     (project / "scores/tiny/translations/translations.json").write_text(json.dumps(decoded(beam=8)))
     mirror(project / "scores/tiny")
     _, *decodings = content()

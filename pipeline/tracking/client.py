@@ -30,11 +30,11 @@ def process(*arguments: str) -> Iterator[None]:
     if os.environ.get("MLFLOW_TRACKING_URI") == "off" or not importlib.util.find_spec("mlflow"):
         yield
         return
+    command, environment = [sys.executable, "-W", "ignore", "-m", *arguments], {**os.environ, "DVC_STAGE": ""}
     # In a session of its own, which a signal to the process group of the stage does not reach.
     how: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
     try:
-        command = [sys.executable, "-W", "ignore", "-m", *arguments]
-        started = subprocess.Popen(command, env={**os.environ, "DVC_STAGE": ""}, **how)
+        started = subprocess.Popen(command, env=environment, **how)
     except OSError as error:  # for example no memory for another process
         warn(str(error))
         yield

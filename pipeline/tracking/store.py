@@ -19,11 +19,10 @@ from transformer.config.reading import UserError
 
 # MLflow reads these variables at import. They turn telemetry off. They limit the time that MLflow waits for a server
 # that does not answer; the default is minutes. They close a database after use, so that a removed file is noticed.
-os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 for name, value in {"TIMEOUT": "5", "MAX_RETRIES": "1", "BACKOFF_FACTOR": "1"}.items():
     os.environ.setdefault(f"MLFLOW_HTTP_REQUEST_{name}", value)
 os.environ.setdefault("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")
-os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 
 EXPERIMENT = "transformer"
 LOCK = Path("work/mlflow.lock")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.score_files import content, within
+from pipeline.settings.score_files import content
 from pipeline.tracking.client import warn
 from pipeline.tracking.store import Curve, opened, record
 from pipeline.workflow.times import read_times
@@ -74,17 +74,9 @@ def mirror_run(folder: Path) -> None:
         return
     settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since
     timing = read_times(TIMES / run / "decoding.json", folder / TRANSLATIONS) or {}
-    cells = {
-        f"score/{name}.{checkpoint}.{measure}": cell
-        for name, checkpoints in (content(folder / "score.json") or {}).items()
-        for checkpoint, scored in checkpoints.items()
-        for measure, cell in scored["metrics"].items()
-    }
-    tags = texts(timing) | {key: cell["signature"] for key, cell in cells.items()}
-    metrics = numbers("decoding", decoding) | numbers("timing", timing)
-    metrics |= {key: cell["score"] for key, cell in cells.items()}
-    identity = {PARENT: parent, "run": run, "key": digest(settings)}
-    record(f"{run}: decoding", identity, "FINISHED", dict(leaves(settings)), tags, metrics, {})
+    score, identity = content(folder / "score.json") or {}, {PARENT: parent, "run": run, "key": digest(settings)}
+    metrics = numbers("decoding", decoding) | numbers("timing", timing) | numbers("score", score)
+    record(f"{run}: decoding", identity, "FINISHED", dict(leaves(settings)), texts(timing) | texts(score), metrics, {})
 
 
 def mirror_search(path: Path) -> None:
@@ -92,8 +84,7 @@ def mirror_search(path: Path) -> None:
     found = read_json(path)
     name, trials = found["name"], found["trials"]
     settings = {key: value for key, value in found["search"].items() if key != "trials"}
-    best = [trial["value"] for trial in trials if trial["trial"] == within(found, "best", "trial")]
-    metrics = {"search/trials": float(len(trials)), **({"search/best": best[0]} if best else {})}
+    metrics = {"search/best": trials[found["best"]["trial"]]["value"]} if found["best"] else {}
     # By the settings alone, a search after a change of the code would be the run of the search before it.
     identity = {"run": name, "key": digest([settings, found["data_sum"], trials[0]])}
     parent = record(name, identity, "FINISHED", dict(leaves(settings)), {}, metrics, {})
