@@ -1,10 +1,9 @@
 """Write the report: tables beside the paper's, figures, and two pages for the browser.
 
-    python -m pipeline.report --results results --scores scores --times work/times --sets data/sets \\
-        --studies studies.yaml --out reports
+    python -m pipeline.report --results results --scores scores --times work/times --studies studies.yaml --out reports
 
 Reads the result files of all runs, decodings, values and searches in results/. Of those that params.yaml selects, it also
-reads translations and attention weights in scores/, and the test sets. Missing values become dashes.
+reads translations and attention weights in scores/. Missing values become dashes.
 
 Writes into reports/: README.md with three pictures; Tables 1 to 3, runs, scores, decodings, claims and other
 implementations as .csv, Tables 1 to 3 as .tex as well; index.html with the runs of params.yaml, and recorded.html with the
@@ -44,10 +43,10 @@ all runs with the hashes of their data and settings, `scores.csv` every score, `
 """
 
 
-def files_of(params: Mapping, results: Results, scores: Path, sets: Path, folder: Path) -> dict[str, str]:
+def files_of(params: Mapping, results: Results, scores: Path, folder: Path) -> dict[str, str]:
     """The text of each file of the report, by its path in the report's folder. The arguments are those of `views`."""
     with style():
-        shown = views(params, results, scores, sets, folder)
+        shown = views(params, results, scores, folder)
         paper, claims = [shown[name] for name in ("table1", "table2", "table3")], filter(None, [shown["claims"]])
         overview = [headline_table(shown["headlines"]), *claims]
         tables = [*paper, run_tables.all_runs(results), run_tables.all_scores(results), shown["toolkits"], *overview[1:]]
@@ -93,10 +92,10 @@ def main(arguments: argparse.Namespace) -> None:
     params = with_studies(load(), arguments.studies)
     keep_times(params["runs"], arguments.scores, arguments.times, arguments.results)
     results = load_results(params, arguments.results)
-    publish(files_of(params, results, arguments.scores, arguments.sets, arguments.results), arguments.out)
+    publish(files_of(params, results, arguments.scores, arguments.results), arguments.out)
     own = results.of(results.selected)
     print(f"{arguments.out / PAGE} written: {count(len(own.runs), 'run')}, {len(own.scored)} with scores")
 
 
 if __name__ == "__main__":
-    stage.script(main, "report", __doc__, "results scores times sets studies out")
+    stage.script(main, "report", __doc__, "results scores times studies out")

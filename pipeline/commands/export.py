@@ -10,7 +10,7 @@ text as pieces. Both formats support the architecture of the paper and the varia
 transformer is a model folder of this project, for Translator.from_pretrained. --push also uploads OUT to the repository
 NAME of the Hugging Face Hub, with the token that `hf auth login` or HF_TOKEN gives.
 The beam, alpha and extra_length are those of the run, and the paper's for a model folder. README.md is the model card:
-data and licence, settings, scores with signatures, commit.
+how to load the model, data and licence, scores with signatures.
 """
 
 import argparse
@@ -230,7 +230,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
     if stale := stale_stage(source):
-        print(f"export: {stale}, so the model card has neither scores nor data and training settings", file=sys.stderr)
+        print(f"export: {stale}, so the model card has neither scores nor data", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / VOCABULARY, folder, decoding)
         text = card(source, description, arguments.format, decoding, bool(stale))

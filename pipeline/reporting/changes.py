@@ -98,18 +98,15 @@ class Comparison:
 
 def comparison(studies: Sequence[Study], results: Results, settings: ScoringConfig) -> Comparison | None:
     """The changes of the study on the paper's corpus, or of that with most rows of Table 3. None if no study has one."""
+    found = [of_study(with_others(study, results)) for study in studies if study.rows]
+    best = max((each for each in found if each.changes), key=rank, default=None)
+    return best and tested(best, settings)
 
-    def rank(study: Study) -> tuple[bool, bool, int]:
-        corpus, rows = study.results.runs["corpus"].iloc[0], [row for run, row in study.rows.items() if run in study.runs]
-        return on(corpus, EN_DE), len(study.seeds(study.runs[0])) > 1, len(rows)
 
-    found = [with_others(study, results) for study in studies if study.rows]
-    for study in sorted(found, key=rank, reverse=True):
-        measure = measure_of(study.results)
-        compared = Comparison(study, measure, one_a_row(changes_of(study, measure)), Seeds({}, []))
-        if compared.changes:
-            return tested(compared, settings) if settings.bootstrap else compared
-    return None
+def rank(compared: Comparison) -> tuple[bool, bool, int]:
+    study = compared.study
+    rows = [run for run in study.rows if run in study.runs]
+    return on(study.corpus, EN_DE), len(study.seeds(study.runs[0])) > 1, len(rows)
 
 
 def with_others(study: Study, results: Results) -> Study:
@@ -119,48 +116,41 @@ def with_others(study: Study, results: Results) -> Study:
     return replace(study, results=results.of([*study.runs, *(run for run in more if run not in study.runs)]))
 
 
-def measure_of(results: Results) -> str:
-    """The first of MEASURES that all scored runs have."""
-    known = {name: set(results.at(name, *LAST).index) for name in MEASURES}
-    return next((name for name in MEASURES if set(results.scored) <= known[name]), PUBLISHED)
-
-
-def changes_of(study: Study, measure: str) -> list[Change]:
-    """The changes of a study whose runs on both sides have the BLEU of Table 3, without intervals."""
+def of_study(study: Study) -> Comparison:
+    """The comparisons of seeds that have the BLEU of Table 3 on both sides, without intervals."""
     results, found = study.results, []
+    measure = next((name for name in MEASURES if {*results.scored} <= {*results.at(name, *LAST).index}), PUBLISHED)
     known = results.at(measure, *LAST)["score"].astype(float)
     losses = results.runs["dev PPL, last"].astype(float)
-    settings = {name: stated(run) for name, run in results.runs.iterrows()}
-    groups = results.alike()
-    seeds = {run: same for same in groups for run in same}
-    for runs in groups:
-        bases = seeds.get(study.against.get(runs[0], study.runs[0]), [])
-        if not bases or runs == bases or not {*runs, *bases} <= set(known.index):
+    for runs in results.alike():
+        bases = study.seeds(study.against.get(runs[0], study.runs[0]))
+        if runs == bases or not {*runs, *bases} <= set(known.index):
             continue
         found.append(
             Change(
                 runs=runs,
                 bases=bases,
                 row=ROWS.get(study.rows.get(runs[0], "")),
-                new=settings[runs[0]],
-                old=settings[bases[0]],
+                new=stated(results.runs.loc[runs[0]]),
+                old=stated(results.runs.loc[bases[0]]),
                 bleu=Score(known[runs].mean() - known[bases].mean()),
                 perplexity=100 * (losses[runs].mean(skipna=False) / losses[bases].mean(skipna=False) - 1),
                 failed=known[runs].min() < known[bases].mean() - FAILED,
             )
         )
-    return found
-
-
-def one_a_row(changes: Sequence[Change]) -> list[Change]:
-    """One change for each row of Table 3: that with most seeds, if equal one that has not failed. Then the others."""
-    rows = [[change for change in changes if change.row is row] for row in ROWS.values()]
+    # One change for each row of Table 3: that with most seeds, if equal one that has not failed. Then the others.
+    rows = [[change for change in found if change.row is row] for row in ROWS.values()]
     best = [max(of, key=lambda change: (change.seeds, not change.failed)) for of in rows if of]
-    return best + [change for change in changes if change.row is None]
+    return Comparison(study, measure, [*best, *(change for change in found if change.row is None)], Seeds({}, []))
 
 
 def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
-    """The comparison with intervals and p-values, from the statistics of all runs on the dev set of the first."""
+    """The comparison with intervals and p-values, from the statistics of all runs on the dev set of the first.
+
+    Without resamples, it stays as it is.
+    """
+    if not settings.bootstrap:
+        return compared
     measure, statistics = compared.measure, compared.study.results.statistics
     sides = dict.fromkeys(run for change in compared.changes for run in (*change.bases, *change.runs))
     known = {run: statistics[run][measure] for run in sides if measure in statistics[run]}

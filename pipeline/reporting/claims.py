@@ -1,6 +1,6 @@
 """Claims of the paper and of later papers about changes of the base model, and what our runs found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -152,20 +152,39 @@ def claims_table(compared: Comparison) -> Table:
     return table("claims", title, rows, [" ".join([compared.note(), RULE, *others])], places=places)
 
 
-def smoothing(compared: Comparison) -> tuple[Sequence[str], Sequence[str]] | None:
-    """The trainings with and those without label smoothing that the study compares, if it has them."""
-    for change in compared.changes:
-        if differing(change.new, change.old) == ["label_smoothing"] and not change.failed:
-            more = change.new["label_smoothing"] > change.old["label_smoothing"]
-            return (change.runs, change.bases) if more else (change.bases, change.runs)
-    return None
+def against_first(compared: Comparison) -> Table | None:
+    """A line for each change of a study. None if there is no change."""
+    rows = [
+        {
+            "run": change.runs[0],
+            **with_ends("difference, BLEU", change.bleu),
+            "p, Holm": p,
+            "seeds": seeds_named(change.seeds),
+            "against": change.bases[0],
+        }
+        for change, p in zip(compared.changes, holm([each.bleu.p for each in compared.changes]))
+    ]
+    title = f"Runs of {compared.study.name} against the first"
+    note = f"{compared.note()} p is two-sided and corrected by Holm's method."
+    return table(f"changes-{compared.study.name}", title, rows, [note], places={"p, Holm": 4}) if rows else None
 
 
-def of_smoothing(compared: Comparison, sides: tuple[Sequence[str], Sequence[str]]) -> Table:
-    """What label smoothing does to the loss, the accuracy and BLEU on dev (5.4), by the rules for all claims."""
+def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
+    """What label smoothing does to the loss, the accuracy and BLEU on dev (5.4), by the rules for all claims, and its runs.
+
+    None if the study does not compare trainings that differ in nothing else.
+    """
+    alone = [each for each in compared.changes if differing(each.new, each.old) == ["label_smoothing"] and not each.failed]
+    if not alone:
+        return None
+    sides = sorted(
+        (alone[0].runs, alone[0].bases), key=lambda side: -compared.study.results.runs.at[side[0], "label_smoothing"]
+    )
     runs = compared.study.results.runs
-    losses = np.log(runs["dev PPL, last"].astype(float))
-    measured = {"raises the loss (nats)": losses, "raises the accuracy": runs["accuracy"]}
+    measured = {
+        "raises the loss (nats)": np.log(runs["dev PPL, last"].astype(float)),
+        "raises the accuracy": runs["accuracy"],
+    }
     seeds = {
         claim: Seeds({str(run): np.full(2, value, float) for run, value in values.dropna().items()}, compared.sides())
         for claim, values in measured.items()  # without sentences
@@ -181,7 +200,8 @@ def of_smoothing(compared: Comparison, sides: tuple[Sequence[str], Sequence[str]
         "over the seeds. p is two-sided and corrected by Holm's method over the three."
     )
     title = "Label smoothing hurts perplexity, but improves accuracy and BLEU (5.4)"
-    return table("smoothing", title, rows, [note], places={"difference": 3, "p, Holm": 4})
+    shown = table("smoothing", title, rows, [note], places={"difference": 3, "p, Holm": 4})
+    return shown, [run for side in sides for run in side]
 
 
 def headline(compared: Comparison, of: Headline) -> Headline:
@@ -190,10 +210,8 @@ def headline(compared: Comparison, of: Headline) -> Headline:
     if not (tested := [each for each in found if each.p is not None]):
         return of
     others = [f"{each.change.text}: {each.result}." for each in found if each.result != HOLDS]
-    corpus = compared.study.results.runs["corpus"].iloc[0]
-    others.append(
-        f"Models on {corpus}; {compared.sample()}. Changes with fewer seeds and failed trainings are not counted."
-    )
+    ours = f"Models on {compared.study.corpus}; {compared.sample()}."
+    others.append(f"{ours} Changes with fewer seeds and failed trainings are not counted.")
     says = "changes of Table 3 are found to have the effect on BLEU that the paper claims"
     held = sum(each.result == HOLDS for each in found)
     return replace(of, figure=f"{held} of {len(tested)}", says=says, note=" ".join(others))

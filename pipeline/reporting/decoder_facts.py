@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,60 +31,46 @@ Facts = dict[str, Any]
 """
 
 
-class Made(NamedTuple):
-    """The content of a decoding's files. `sentences` has the columns `log_prob` and `finished`."""
-
-    group: tuple[str, str]  # the model and the set
-    settings: Mapping[str, Any]
-    calls: int
-    sentences: pd.DataFrame
-    lines: list[str]
-
-
 def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
     """The facts of the decodings of params.yaml, by name."""
-    made = {name: of_folder(scores / "decodings" / name, sets) for name in params["decodings"]}
+    made = {name: read_json(scores / "decodings" / name / "decoding.json") for name in params["decodings"]}
     files = [read_json(scores / "reverse_scores" / f"{name}.json") for name in params["reverse_scores"]]
     reverse = {name: fmean(values) for file in files for name, values in file["decodings"].items()}
     found = dict[str, Facts]()
-    for group in dict.fromkeys(each.group for each in made.values()):
-        systems = {name: each for name, each in made.items() if each.group == group}
-        found |= of_group(params, systems, EvaluationSet.open(sets / group[1]), reverse)
+    for group in dict.fromkeys((each["model"], each["set"]) for each in made.values()):
+        systems = {name: each for name, each in made.items() if (each["model"], each["set"]) == group}
+        found |= of_group(params, systems, scores / "decodings", EvaluationSet.open(sets / group[1]), reverse)
     return {name: found[name] for name in made}
 
 
-def of_folder(folder: Path, sets: Path) -> Made:
-    decoding, sentences = read_json(folder / "decoding.json"), pd.DataFrame(read_json(folder / "sentences.json"))
-    group, settings = (decoding["model"], decoding["set"]), decoding["settings"]["decoding"]
-    reference = EvaluationSet.open(sets / decoding["set"]).path("raw", "target")
-    return Made(group, settings, decoding["calls"], sentences, aligned(folder / "translation.txt", reference)[0])
-
-
 def of_group(
-    params: Mapping[str, Any], systems: Mapping[str, Made], chosen: EvaluationSet, reverse: Mapping[str, float]
+    params: Mapping[str, Any], systems: Mapping[str, Any], folder: Path, chosen: EvaluationSet, reverse: Mapping[str, float]
 ) -> dict[str, Facts]:
-    """The facts of decodings of one set by one model. `reverse` has the source log-probabilities that are known."""
-    sources, references = chosen.lines("raw")
-    finished = [
-        each.sentences[list(map(bool, sources))].query("finished")["log_prob"]
-        for each in systems.values()
-        if each.settings.get("decoder") == "exact"
-    ]
+    """The facts of decodings of one set by one model: `systems` has their decoding.json, `folder` their other files.
+
+    `reverse` has the source log-probabilities that are known.
+    """
+    settings = {name: each["settings"]["decoding"] for name, each in systems.items()}
+    exactly = [name for name in systems if settings[name].get("decoder") == "exact"]
+    sentences = {name: pd.DataFrame(read_json(folder / name / "sentences.json")) for name in systems}
+    reference, written = chosen.path("raw", "target"), list(map(bool, chosen.lines("raw")[0]))
+    finished = [sentences[name][written].query("finished")["log_prob"] for name in exactly]
     exact = pd.concat(finished).groupby(level=0).last() if finished else pd.Series(dtype=float)  # by line number
+    lines = {name: aligned(folder / name / "translation.txt", reference) for name in systems}
     metric = measure(chosen.languages[1], HEADLINE)
-    statistics = {name: metric.statistics(each.lines, references) for name, each in systems.items()}
-    p_values = significance(params, systems, statistics)
+    statistics = {name: metric.statistics(*each) for name, each in lines.items()}
+    p_values = significance(params, settings, statistics)
     found = {}
     for name, each in systems.items():
         ours, theirs = statistics[name].sum(axis=0)[:2]
-        log_probs, is_exact = each.sentences["log_prob"], each.settings.get("decoder") == "exact"
+        log_probs, known = sentences[name]["log_prob"], name not in exactly and len(exact)
         found[name] = {
             "log_prob": rounded(log_probs.mean()),
             "length_ratio": rounded(ours / theirs) if theirs else None,
-            "empty": each.lines.count(""),
-            "unfinished": int((~each.sentences["finished"]).sum()),
-            "calls": rounded(each.calls / len(each.lines)),
-            "search_errors": None if is_exact or exact.empty else rounded((exact > log_probs[exact.index] + SAME).mean()),
+            "empty": lines[name][0].count(""),
+            "unfinished": int((~sentences[name]["finished"]).sum()),
+            "calls": rounded(each["calls"] / len(log_probs)),
+            "search_errors": rounded((exact > log_probs[exact.index] + SAME).mean()) if known else None,
             "source_log_prob": rounded(reverse.get(name)),
             "p": rounded(p_values.get(name)),
         }
@@ -97,18 +83,17 @@ def rounded(value: float | None) -> float | None:
 
 
 def significance(
-    params: Mapping[str, Any], systems: Mapping[str, Made], statistics: Mapping[str, np.ndarray]
+    params: Mapping[str, Any], systems: Mapping[str, Any], statistics: Mapping[str, np.ndarray]
 ) -> dict[str, float | None]:
-    """The p-values of the other systems against the beam search of `base`. They have one model, so the seed is the same."""
-    base, settings = next((name for name, each in systems.items() if is_base(params, each.settings)), None), scoring(params)
-    if base is None or not settings.bootstrap or len(systems) == 1:
+    """The p-values of the other systems against the beam search with the paper's values, the settings of `base`.
+
+    `systems` has the settings of each. They have one model, so the seed is the same.
+    """
+    paper = {"decoder": "beam", **params["base"]["decoders"]["beam"], **params["base"]["decoding"]}
+    same = [name for name in systems if all(systems[name].get(key) == paper[key] for key in ("decoder", *PAPERS))]
+    settings = scoring(params)
+    if not same or not settings.bootstrap or len(systems) == 1:
         return {}
     scores = {name: resampled(measures("")[HEADLINE], rows, settings) for name, rows in statistics.items()}
-    others = [name for name in systems if not np.array_equal(scores[name], scores[base])]
-    return {name: within(scores[name], scores[base]).p for name in others}
-
-
-def is_base(params: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-    """Whether these are the settings of `base`: beam search with the paper's values."""
-    base = {"decoder": "beam", **params["base"]["decoders"]["beam"], **params["base"]["decoding"]}
-    return all(settings.get(key) == base[key] for key in ("decoder", *PAPERS))
+    others = [name for name in systems if not np.array_equal(scores[name], scores[same[0]])]
+    return {name: within(scores[name], scores[same[0]]).p for name in others}

@@ -62,11 +62,12 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
 
 def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Iterator[Table]:
     """The tables of the pages: one for each model and set, best decoding first, without empty columns."""
-    for model, chosen in sorted({(each["model"], each["set"]) for each in decodings.values()}):
-        group = {name: each for name, each in decodings.items() if (each["model"], each["set"]) == (model, chosen)}
-        whole = decodings_table(params, group)
+    if not decodings:
+        return
+    whole = decodings_table(params, decodings)
+    for (model, chosen), frame in whole.frame.groupby(["model", "set"]):
         best = LOWER if chosen.startswith(LOWER_CASED) else "sacreBLEU"
-        frame = whole.frame.sort_values(best, ascending=False, kind="stable").drop(columns=["model", "set"])
+        frame = frame.sort_values(best, ascending=False, kind="stable").drop(columns=["model", "set"])
         empty = [label for label in frame if frame[label].isin([None, ""]).all()]
         title, file = f"Decodings of {chosen} by {model}", f"decodings-{model.replace('/', '-')}-{chosen}"
         yield replace(whole, name=file, title=title, frame=frame.drop(columns=empty))

@@ -1,4 +1,4 @@
-"""The model card of an exported model: its data, its settings, its scores and how to use it.
+"""The model card of an exported model: how to use it, its data and their licence, and its scores.
 
 The scores of a model folder models/RUN/average are in results/RUN.json. They are shown only if the averaged steps and the
 settings of the model are equal, and if the stages of a run of params.yaml are up to date.
@@ -14,13 +14,12 @@ from jinja2 import Environment, StrictUndefined
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.params import PARAMS, load
 from pipeline.settings.score_files import content, within
-from pipeline.workflow.hardware import commit
 from transformer.checkpoint import read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
-from transformer.files import digest, read_json
+from transformer.files import read_json
 
 Known = Mapping[str, Any]  # the content of results/RUN.json
 
@@ -80,21 +79,12 @@ The input {{ state }}.
 {% if decoding.penalty != "power" and kind != "transformer" %}
 
 The length penalty of this library is L^alpha. \
-{{ "The scores below are those of the penalty under Settings" if known else "That of this project differs" }}, \
-so some translations can differ.
+That of this project, of which the scores are, is {{ decoding.penalty }}, so some translations can differ.
 {% endif %}
 
 ## Data
 
 Training data: {{ what }}. Licence: {{ licence }}.
-
-## Settings
-
-| setting | value |
-|---|---|
-{% for key, value in settings.items() %}
-| `{{ key }}` | {{ value | join(", ") if value is sequence and value is not string else value }} |
-{% endfor %}
 
 ## Scores
 
@@ -107,17 +97,9 @@ Test set, {{ "{:,}".format(scores.pairs) }} pairs, from results/{{ name }}.json;
 {% set interval = "%.2f to %.2f" | format(cell.low, cell.high) if cell.low is not none else "" %}
 | {{ measure }} | {{ "%.2f" | format(cell.score) }} | {{ interval }} | `{{ cell.signature | replace("|", "\\|") }}` |
 {% endfor %}
-{% if perplexity %}
-
-Dev perplexity per piece: {{ "%.2f" | format(perplexity) }}.
-{% endif %}
 {% else %}
 No score of these weights is recorded.
 {% endif %}
-{% for what, commit in commits.items() if commit %}
-
-{{ what }} with the code of commit `{{ commit }}`.
-{% endfor %}
 """
 JINJA = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
 
@@ -132,16 +114,9 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Known | None:
     if known is None or folder.resolve() != root / "models" / run / "average":
         return None
     settings = within(known, "training", "settings", "model") or {}
-    same_model = vars(read_saved(ModelConfig, settings, f"results/{run}.json")) == vars(read_settings(folder)[0])
+    same_model = read_saved(ModelConfig, settings, f"results/{run}.json") == read_settings(folder)[0]
     same_weights = within(known, "translations", "settings", "averaging") == description
     return known if same_model and same_weights else None
-
-
-def trained_with(known: Known) -> str | None:
-    """The commit of the code that trained the run, if its times are known."""
-    times = content(Path("results/times", f"{known['run']}.json"))
-    same = within(times, "training_sha256") == digest(known["training"])
-    return within(times, "training", "commit") if same else None
 
 
 def data_of(corpus: str) -> tuple[str, str | None]:
@@ -169,11 +144,7 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
         decoding=decoding,
         what=what,
         licence=licence or UNKNOWN,
-        known=known,
-        settings=settings(folder, known, description),
         scores=within(known, "score", "test", "average"),
-        perplexity=within(known, "translations", "dev", "average", "perplexity"),
-        commits={"Trained": trained_with(known) if known else None, "Exported": commit()},
     )
 
 
@@ -194,12 +165,3 @@ def indexed(known: Known, licence: str | None) -> dict[str, Any]:
     model = {"name": known["run"], "results": [{**of, "metrics": metrics}] if metrics else []}
     front = {"license": licence.lower().replace(" ", "-")} if licence else {}
     return front | {"datasets": json.dumps([known["corpus"]]), "model-index": json.dumps([model])}
-
-
-def settings(folder: Path, known: Known | None, description: Mapping[str, Any]) -> dict[str, Any]:
-    model, vocabulary_size, _ = read_settings(folder)
-    of = known["training"]["settings"] if known else {"model": vars(model), "training": {}}
-    own = {**of["model"], **of["training"], **({"bpe_dropout": known["bpe_dropout"]} if known else {})}
-    decoding = within(known, "translations", "settings", "decoding") or {}
-    values = {"vocabulary_size": vocabulary_size, **own, **description}
-    return values | {f"decoding.{key}": value for key, value in decoding.items()}

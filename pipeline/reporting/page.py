@@ -11,11 +11,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipeline.reporting import decodings, figures, paper_tables, run_tables, searches, studies, views
+from pipeline.reporting.figures import reliability
 from pipeline.reporting.tables import FORMULA
 from pipeline.settings.studies import described
 
 TEMPLATES = Path(__file__).parent / "templates"
-MODULES = decodings, figures, paper_tables, run_tables, searches, studies, views  # for the templates
+MODULES = decodings, figures, paper_tables, reliability, run_tables, searches, studies, views  # for the templates
 SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 
 

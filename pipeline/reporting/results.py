@@ -18,6 +18,7 @@ import pandas as pd
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
 from pipeline.reporting.published import LOWER, LOWER_CASED
+from pipeline.reporting.tables import with_ends
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.scoring.intervals import Score
 from pipeline.settings.score_files import within
@@ -37,8 +38,6 @@ FACTS = {
     "calibration error": ("translations", "dev", "last", "calibration_error"),
     "reliability": ("translations", "reliability", "dev.last"),
     "FLOPs, counted": ("flops", "analytic", "training_flops"),
-    "causal half": ("flops", "analytic", "training_flops_causal_half"),
-    "components": ("flops", "analytic", "components"),
     "data": ("training", "data_sum"),
     "settings": ("training", "settings_sha256"),
 }
@@ -92,6 +91,10 @@ class Results:
         """The score of a run. `place` has the arguments of `at`. None without a run or a score."""
         found = self.at(*place)
         return Score(*found.loc[run, ["score", "low", "high"]]) if run in found.index else None
+
+    def cells(self, label: str, run: str | None, *place: str) -> dict[str, Any]:
+        """The cells of the score of a run and of the ends of its interval. The arguments are those of `score`."""
+        return with_ends(label, self.score(run, *place))
 
     def columns(self, cells: Mapping[str, tuple[str, str, str]]) -> pd.DataFrame:
         """A column for each score and for the ends of its interval, `LABEL low` and `LABEL high`, by run.
@@ -147,7 +150,11 @@ def load_results(params: Mapping, results: Path) -> Results:
                     row = made | {"selected": name in params["runs"]}
                     scores += score_rows(name, known["score"], known["corpus"] == LOWER_CASED)
                     curves[name] = pd.DataFrame(known["curve"])
-                    statistics[name] = {measure: counts(of) for measure, of in known.get("statistics", {}).items()}
+                    # a row for each sentence
+                    statistics[name] = {
+                        measure: np.array([column.split() for column in of], float).T
+                        for measure, of in known.get("statistics", {}).items()
+                    }
         rows.append({"run": name, **row})
     others = ("decodings", "values", "searches")
     found = ({path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in others)
@@ -158,11 +165,6 @@ def frame(rows: Sequence[Mapping], columns: Sequence[str]) -> pd.DataFrame:
     """A frame of objects: whole numbers stay whole numbers, and None stays None."""
     made = pd.DataFrame(list(rows), columns=columns, dtype=object)
     return made.where(made.notna(), None)
-
-
-def counts(columns: Sequence[str]) -> np.ndarray:
-    """The statistics of pipeline/result.py, with a row for each sentence."""
-    return np.array([column.split() for column in columns], dtype=float).T
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.reporting.published import LOWER, LOWER_CASED, SUSTAINED_TFLOPS, TABLE2, TOKENISED, TRAININGS, utilisation
+from pipeline.reporting.published import LOWER, LOWER_CASED, TOKENISED
 from pipeline.reporting.results import Results
 from pipeline.reporting.tables import Table, table
 from pipeline.scoring.bleu import PUBLISHED
@@ -37,14 +37,6 @@ RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
     "test chrF": ("chrf", *TEST),
     "test BLEU of lower-cased text": (TOKENISED, *TEST),
 }
-COSTS = {"hardware": "hardware", "precision": "trained in", "GPUs": "GPUs"}  # columns of the table of costs
-COSTS |= {"sustained TFLOPS": "cost sustained_tflops", "FLOPs, estimated": "cost flops"}
-UTILISATIONS = {"MFU (%)": "cost mfu", "HFU (%)": "cost hfu"}  # shown in per cent
-
-
-def named(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the names of its runs as its first column."""
-    return frame.rename_axis("run").reset_index()
 
 
 def described(differences: Mapping[str, Any]) -> str:
@@ -61,7 +53,7 @@ def all_runs(results: Results) -> Table:
     frame = frame.join(results.columns(RESULTS)).join(runs[facts]).rename(columns={"trained steps": "steps"})
     frame["sacreBLEU signature"] = results.at("bleu-13a", *TEST)["signature"].reindex(frame.index)
     note = "Selected runs are those of params.yaml; the others were recorded earlier in results/."
-    return table("runs", "All runs", named(frame), [note])
+    return table("runs", "All runs", frame.reset_index(), [note])
 
 
 def all_scores(results: Results) -> Table:
@@ -77,7 +69,7 @@ def all_scores(results: Results) -> Table:
     # The headline of a language without spaces has a tokeniser of its own.
     tokenisers = frame["signature"].astype(str).str.extract(r"tok:(zh|ja-mecab|ko-mecab|char|flores200)\b")[0].fillna("13a")
     frame["measure"] = [measure.replace(" 13a", f" {own}") for measure, own in zip(frame["measure"], tokenisers)]
-    return table("scores", "All scores", named(frame), grouped=True)
+    return table("scores", "All scores", frame.reset_index(), grouped=True)
 
 
 def means(results: Results) -> Table:
@@ -92,51 +84,28 @@ def means(results: Results) -> Table:
     return table("seeds", "Means over seeds", pd.DataFrame(rows, dtype=object).dropna(axis=1, how="all"), [note])
 
 
-def operations(results: Results) -> Table:
-    """The counted operations of each training, in total and by component."""
-    frame = results.runs[["FLOPs, counted", "causal half"]].rename(columns={"FLOPs, counted": "total"})
-    components = [{key: flops for key, flops in (of or {}).items() if flops} for of in results.runs["components"]]
-    counted = pd.DataFrame(components, frame.index, dtype=object)
-    frame = frame.join(counted.rename(columns=lambda key: key.replace("_", " ")))
-    note = (
-        "The counts are of the whole training: all matrix products on tokens without padding, forward and backward, as "
-        "torch.utils.flop_counter counts them. The total includes the masked half of the decoder's self-attention; the "
-        "next column leaves it out."
-    )
-    return table("operations", "FLOPs, counted", named(frame), [note])
-
-
 def costs(results: Results) -> Table:
-    """The time, the hardware and the estimated operations of the paper's two trainings, then of ours."""
-    published = {row.model: row for row in TABLE2 if row.model}
-    rows: list[dict[str, Any]] = [
+    """The time, the hardware and the estimated operations of each training."""
+    rows = [
         {
-            "run": f"{published[model].name}, the paper's",
-            "hardware": training.hardware,
-            "precision": "float32",
-            "GPUs": training.gpus,
-            "training": duration(training.seconds),
-            "sustained TFLOPS": SUSTAINED_TFLOPS[training.hardware],
-            "FLOPs, estimated": published[model].flops_en_de,
-            "MFU (%)": 100 * utilisation(training),
+            "run": name,
+            "hardware": run["hardware"],
+            "precision": run["trained in"],
+            "GPUs": run["GPUs"],
+            "training": run["seconds"] and duration(run["seconds"]),
+            "sustained TFLOPS": run["cost sustained_tflops"],
+            "FLOPs, estimated": run["cost flops"],
+            "MFU (%)": run["cost mfu"] and 100 * run["cost mfu"],
+            "HFU (%)": run["cost hfu"] and 100 * run["cost hfu"],
         }
-        for model, training in TRAININGS.items()
+        for name, run in results.runs.iterrows()
     ]
-    for name, run in results.runs.iterrows():
-        found = {label: run[key] for label, key in COSTS.items()}
-        found |= {label: run[key] and 100 * run[key] for label, key in UTILISATIONS.items()}
-        rows.append({"run": name, "training": run["seconds"] and duration(run["seconds"]), **found})
     notes = [
         "The FLOPs are estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; "
-        "params.yaml: hardware). The MFU of the paper's trainings is that of this rate.",
+        "params.yaml: hardware).",
         "MFU and HFU are the counted operations divided by the operations of the GPUs at their peak rate in the training "
         "time. HFU counts the masked half of the decoder's self-attention, MFU does not. A training on a CPU has neither, "
         "and no estimate.",
     ]
-    places = dict.fromkeys(UTILISATIONS, 1)
+    places = {"MFU (%)": 1, "HFU (%)": 1}
     return table("flops", "What the trainings cost", rows, notes, places=places, given=["sustained TFLOPS"])
-
-
-def measures_and_costs(results: Results) -> list[Table]:
-    tables = [means(results), costs(results), operations(results)]
-    return [each for each in tables if len(each.frame)]

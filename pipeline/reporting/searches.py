@@ -1,16 +1,13 @@
-"""Searches for settings and values of prefixes: tables of their files in results/, and a picture of the trials."""
+"""Searches for settings and values of prefixes: tables of their files in results/."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure as Canvas
 
-from pipeline.reporting.figures.style import COLOURS, Figure, drawn
 from pipeline.reporting.tables import Table, table
 from pipeline.settings.searches import line
 
-LOGARITHMIC = 20.0  # an axis is logarithmic if the ratio of its largest to its smallest number is above this
 METRICS = {"dev_loss": "dev loss", "dev_bleu": "dev BLEU"}
 OF_VALUES = (
     "A value is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
@@ -21,20 +18,15 @@ OF_VALUES = (
 MEASURED = ("prefixes", "correlation", "correlation of the length", "calibration error")  # of a value, on dev
 
 
-def trials(search: Mapping[str, Any]) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each trial: first the completed trials, best first, then the others; and the settings that differ."""
-    metric, found = search["search"]["metric"], pd.DataFrame(search["trials"], dtype=object)
+def search_table(search: Mapping[str, Any]) -> Table:
+    """A row for each trial, with the settings that differ: the completed trials, best first, then the others."""
+    metric, name, found = search["search"]["metric"], search["name"], pd.DataFrame(search["trials"], dtype=object)
     settings = pd.DataFrame(list(found["settings"]), dtype=object).reindex(columns=list(search["best"]["run"]))
     settings = settings.loc[:, settings.map(repr).nunique() > 1]
     losses = found["dev_losses"].map(lambda losses: losses[-1][1] if losses else None)
     results = {"steps": found["steps"], "dev loss": losses, METRICS[metric]: found["value"]}
-    frame = found[["trial"]].join(settings).assign(**results, state=found["state"], why=found["why"])
-    ordered = frame.sort_values(METRICS[metric], ascending=metric == "dev_loss", kind="stable")
-    return ordered if found["why"].any() else ordered.drop(columns="why"), list(settings)
-
-
-def search_table(search: Mapping[str, Any]) -> Table:
-    (rows, varied), name = trials(search), search["name"]
+    rows = found[["trial"]].join(settings).assign(**results, state=found["state"], why=found["why"])
+    rows = rows.sort_values(METRICS[metric], ascending=metric == "dev_loss", kind="stable")
     pruned = (rows["state"] == "pruned").sum()
     shares = ", ".join(f"{key} {share:.2f}" for key, share in search["importance"].items())
     notes = [
@@ -43,33 +35,7 @@ def search_table(search: Mapping[str, Any]) -> Table:
         *([f"Importance by PED-ANOVA (the values add up to 1): {shares}."] if shares else []),
     ]
     places = dict.fromkeys(METRICS.values(), 4)
-    return table(f"search-{name}", f"Search {name}", rows, notes, places=places, given=varied)
-
-
-def figures(search: Mapping[str, Any]) -> list[Figure]:
-    """A panel for each setting: the value of each completed trial against it. The best trial has another colour.
-
-    Empty if fewer than two trials have a value, and if no setting varies.
-    """
-    rows, names = trials(search)
-    metric = METRICS[search["search"]["metric"]]
-    completed = rows.dropna(subset=metric)
-    if len(completed) < 2 or not names:
-        return []
-    canvas = Canvas(figsize=(max(5.2, 2.0 * len(names)), 3.0), layout="constrained")
-    for plot, name in zip(canvas.subplots(1, len(names), sharey=True, squeeze=False)[0], names):
-        values = list(completed[name])
-        if not all(isinstance(value, int | float) for value in values):
-            values = list(map(str, values))
-        elif min(values) > 0 and max(values) / min(values) > LOGARITHMIC:
-            plot.set_xscale("log")
-        plot.scatter(values, list(completed[metric]), c=[COLOURS[1], *[COLOURS[0]] * (len(values) - 1)], s=14)
-        plot.set_xlabel(name)
-        plot.tick_params(axis="x", labelrotation=45)
-    canvas.supylabel(metric)
-    caption = f"{search['name']}: {metric} of the completed trials against each setting; the best one is orange."
-    alt = f"{len(completed)} points against {', '.join(names)}."
-    return [drawn(f"search-{search['name']}-settings", canvas, caption, alt)]
+    return table(f"search-{name}", f"Search {name}", rows, notes, places=places, given=list(settings))
 
 
 def value_table(values: Mapping[str, Mapping]) -> Table:

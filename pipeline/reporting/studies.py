@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.reporting.paper_tables import LAST, as_published
 from pipeline.reporting.published import BASE, LOWER_CASED, SETTINGS, TOKENISED, TOOLKITS
 from pipeline.reporting.results import Mean, Results
-from pipeline.reporting.run_tables import TEST, named
+from pipeline.reporting.run_tables import TEST
 from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
@@ -19,7 +19,7 @@ from pipeline.workflow.times import duration
 # Studies of these settings are about perplexity: BLEU says little about trainings that learn nothing. A study may also vary
 # the settings in the braces.
 PERPLEXITY = {"norm": {"schedule"}, "attention": {"h", "d_k", "d_v"}}
-COMPARED = (*BASE, "seed")  # the settings that `Study.varied` compares
+COMPARED = ("corpus", "model", *BASE, "seed")  # the settings that `Study.varied` compares
 FIRST = {HEADLINE: "sacreBLEU", TOKENISED: "BLEU of lower-cased text"}  # the first measure of a run, by its text
 
 
@@ -41,6 +41,11 @@ class Study:
     def runs(self) -> list[str]:
         return list(self.results.runs.index)
 
+    @property
+    def corpus(self) -> str:
+        """The corpus of the first run."""
+        return self.results.runs["corpus"].iloc[0]
+
     def seeds(self, run: str) -> list[str]:
         """The run, and the runs that differ from it in the seed only."""
         return next((same for same in self.results.alike() if run in same), [run])
@@ -51,7 +56,7 @@ class Study:
 
     @property
     def about_perplexity(self) -> bool:
-        varied = set(self.varied()) - {"seed"}
+        varied = BASE.keys() & self.varied()
         return any(main in varied <= {main, *others} for main, others in PERPLEXITY.items())
 
     def caveat(self) -> str:
@@ -64,7 +69,7 @@ class Study:
     @property
     def measure(self) -> str:
         """The first measure of the first run."""
-        return TOKENISED if self.results.runs["corpus"].iloc[0] == LOWER_CASED else HEADLINE
+        return TOKENISED if self.corpus == LOWER_CASED else HEADLINE
 
     def best_first(self) -> list[str]:
         """The runs by falling BLEU on the test set; runs without a score come last."""
@@ -95,26 +100,21 @@ def largest(studies: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def study_table(study: Study) -> Table:
-    """The runs of a study, best first, with the settings in which they differ, and their times."""
+    """The runs of a study, best first, with the settings in which they differ, their times and their hardware."""
     results, runs = study.results, study.results.runs
     measures = {name: label for name, label in FIRST.items() if len(results.at(name, *TEST))} or {HEADLINE: FIRST[HEADLINE]}
     settings = runs[study.varied()].rename(columns={key: label for label, key in SETTINGS.items()}).astype(str)
     settings[1:] = settings[1:].mask(settings[1:] == settings.iloc[0], "")
     frame = results.columns({f"test {label}": (name, *TEST) for name, label in measures.items()}).join(settings)
     frame = frame.join(results.columns({f"dev {label}, last": (name, *LAST) for name, label in measures.items()}))
-    measured = [label for label in ("accuracy", "calibration error") if runs[label].notna().any()]
-    frame = frame.join(runs[["dev PPL, last", *measured, "corpus", "model", "parameters"]])
+    frame = frame.join(runs[["dev PPL, last", "accuracy", "calibration error", "parameters"]])
     frame["training"] = [duration(seconds) if seconds else None for seconds in runs["seconds"]]
     frame["hardware"] = runs["hardware"]
-    same = [label for label in ("corpus", "model", "parameters", "hardware") if frame[label].nunique(dropna=False) == 1]
-    shown = {label: f"{value:,}" if isinstance(value := frame[label].iloc[0], int) else value for label in same}
-    about = "; ".join(f"{label} {value}" for label, value in shown.items() if value)
-    base = f" An empty setting is that of {study.runs[0]}." if len(settings.columns) else ""
     note = (
-        f"All have {about}. Test set: averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% "
-        f"intervals by bootstrap; perplexity per word-piece.{base}"
+        f"Corpus {study.corpus}, model {runs['model'].iloc[0]}; an empty setting is that of {study.runs[0]}. Test set: "
+        "averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% intervals by bootstrap; perplexity per piece."
     )
-    frame, places = named(frame.loc[study.best_first()].drop(columns=same)), {"accuracy": 3, "calibration error": 3}
+    frame, places = frame.loc[study.best_first()].reset_index(), {"accuracy": 3, "calibration error": 3}
     notes = [note, *filter(None, [study.caveat()])]
     return table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, places=places, given=list(settings))
 
@@ -147,8 +147,8 @@ def headline(params: Mapping[str, Any], study: Study) -> Headline:
         says = f"BLEU on the same test set, from {compared[-1]} to {compared[0]}"
     else:
         figure, says, note = best(study, scored)
-    if DEMONSTRATION in repr(params["corpora"].get(corpus := results.runs["corpus"].iloc[0])):
-        note = f"A grammar generated the sentences of {corpus}. {note}".strip()
+    if DEMONSTRATION in repr(params["corpora"].get(study.corpus)):
+        note = f"A grammar generated the sentences of {study.corpus}. {note}".strip()
     return Headline(study.name, len(scored), len(study.planned), figure, says, note)
 
 

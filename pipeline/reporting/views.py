@@ -1,34 +1,32 @@
 """What the templates of the report's pages show: all that is known of the runs of params.yaml, and of all runs by study."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from pipeline.reporting import changes, claims, pairs, paper_tables, run_tables, studies
-from pipeline.reporting.figures import attention, curves, reliability
+from pipeline.reporting import changes, claims, paper_tables, run_tables, studies
+from pipeline.reporting.figures import attention, curves
 from pipeline.reporting.figures import changes as changes_plot
 from pipeline.reporting.figures.positions import positional_encoding
-from pipeline.reporting.figures.style import Figure
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
-from pipeline.reporting.tables import Table
+from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
 from pipeline.workflow.times import duration
 
 ORIGIN = ["corpus", "model", "trained", "tokens/s", "hardware", "commit", "FLOPs, counted"]  # the facts about a run
-ORIGIN += ["FLOPs, by the paper's estimate", "data", "settings"]
+ORIGIN += ["FLOPs, by the paper's estimate", "data", "settings", "signature"]
 Line = tuple[str, str, str]  # a label, a language and a text in it
 
 
-def views(params: Mapping[str, Any], results: Results, scores: Path, sets: Path, folder: Path) -> dict[str, Any]:
+def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Path) -> dict[str, Any]:
     """All that a report shows, by the names in its templates.
 
-    `scores` is the folder of the score files, `sets` that of the evaluation sets, and `folder` is results/.
+    `scores` is the folder of the score files, and `folder` is results/.
     """
     known, own, settings = studies.studies(params, results), results.of(results.selected), scoring(params)
     selection = own_studies(params, own)
@@ -43,7 +41,9 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, sets: Path,
         "results": results,
         "own": own,
         "recorded": known,
-        "selection": [(study, pairs.pairs_table(study, scores, sets, settings)) for study in selection],
+        "selection": [
+            (study, claims.against_first(changes.tested(changes.of_study(study), settings))) for study in selection
+        ],
         "headlines": [*found, *studies.not_done(params, results)],
         "own_headlines": [studies.headline(params, study) for study in selection if study.results.scored],
         "table1": paper_tables.table1(folder / "layers/layers.json"),
@@ -51,7 +51,7 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, sets: Path,
         "table3": paper_tables.table3(results),
         "toolkits": paper_tables.toolkits(results),
         "claims": claims.claims_table(compared) if compared else None,
-        "smoothing": smoothing(compared) if compared else None,
+        "smoothing": claims.smoothing(compared) if compared else None,
         "example": next(filter(None, (attention.example(*each) for each in translations.items())), None),
         "changes": changes_plot.figure(compared) if compared else None,
         "positions": positional_encoding(),
@@ -86,25 +86,15 @@ def samples(own: Results, scores: Path) -> dict[tuple[str, str, str], list[Line]
     return found
 
 
-def smoothing(compared: changes.Comparison) -> tuple[Table, list[Figure]] | None:
-    """What label smoothing does, and how far the token probabilities with and without it can be believed."""
-    if not (sides := claims.smoothing(compared)):
-        return None
-    runs = [run for side in sides for run in side]
-    return claims.of_smoothing(compared, sides), reliability.tokens(compared.study.results.of(runs), "smoothing")
-
-
-def origins(results: Results) -> Iterator[tuple[str, str, dict[str, Any], Table | None]]:
-    """The origin of the numbers of each run: its name, a line, the facts by label, and its scores with their signatures."""
-    every = run_tables.all_scores(results)
-    scores = {run: frame.drop(columns="run") for run, frame in every.frame.groupby("run")}
+def origins(results: Results) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The origin of the numbers of each run: its name, a line, and the facts by label."""
+    signatures = results.at(HEADLINE, *run_tables.TEST)["signature"]
     for name, run in results.runs.iterrows():
-        trained, own = "not trained", None
-        if steps := run["trained steps"]:
-            trained = f"{steps:,} steps" + (f" in {duration(run['seconds'])}" if run["seconds"] else "")
-            own = replace(every, name=f"scores-{name}", title=f"Scores of {name}", frame=scores[name])
+        trained = f"{run['trained steps']:,} steps" if run["trained steps"] else "not trained"
+        trained += f" in {duration(run['seconds'])}" if run["seconds"] else ""
         model = ", ".join(filter(None, (run["model"], run_tables.described(run["differences"]))))
         flops = run["cost flops"] or run["cost reason"]
         known = {**run, "model": model, "trained": trained, "FLOPs, by the paper's estimate": flops}
+        known["signature"] = signatures.get(name)
         line = " · ".join(filter(None, (run["corpus"], trained, run["hardware"], (run["commit"] or "")[:10])))
-        yield name, line, {key: "–" if pd.isna(known[key]) else known[key] for key in ORIGIN}, own
+        yield name, line, {key: "–" if pd.isna(known[key]) else known[key] for key in ORIGIN}

@@ -8,8 +8,6 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline.reporting import searches
-from pipeline.reporting.figures import reliability
-from pipeline.reporting.figures.style import style
 from pipeline.scoring.calibration import calibration
 from pipeline.scoring.utilities import sentence_score
 from pipeline.scoring.values import evenly, states, whole
@@ -168,12 +166,10 @@ def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(
 # The report
 
 
-def test_the_report_has_a_table_of_values_and_pictures():
+def test_the_report_has_a_table_of_values():
     generator = np.random.default_rng(5)
     score = generator.random(3000)
     measured = calibration((score + generator.random(3000)) / 2, score, generator.integers(0, 12, 3000))
     content = {"v": {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}}
     (row,) = searches.value_table(content).rows()
     assert (row["value"], row["final score"], row["prefixes"]) == ("v", "chrf", 3000)
-    with style():
-        assert [figure.name for figure in reliability.values(content)] == ["value-v"]

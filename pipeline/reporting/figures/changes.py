@@ -27,8 +27,7 @@ def figure(compared: Comparison) -> Figure:
         if change.bleu.low is not None:
             own.plot([change.bleu.low, change.bleu.high], [place] * 2, color=OURS, linewidth=1.4)
     own.set_yticks(range(len(shown)), [change.text + " *" * (not change.same_ratio) for change, _ in shown])
-    corpus = compared.study.results.runs["corpus"].iloc[0]
-    own.set_title(f"ours, on {corpus}", fontsize=10, color=OURS, loc="left")
+    own.set_title(f"ours, on {compared.study.corpus}", fontsize=10, color=OURS, loc="left")
     for panel in (theirs, own):
         panel.axvline(0, color=INK, linewidth=0.8)
         panel.invert_yaxis()
