@@ -288,7 +288,7 @@ def test_the_results_in_git_load_and_are_in_a_study(params):
 def test_costs_follow_from_the_times_and_the_counts(project):
     project.params["peak_tflops"] = {"P100": 2e15 / (5025.2 * 8 * 1e12) / 0.25}
     project.write({"run": {"corpus": "demo", "model": "tiny"}})
-    (ours,) = run_tables.costs(project.load()).rows()
+    (ours,) = run_tables.origins(project.load()).rows()
     assert ours["FLOPs, estimated"] == pytest.approx(5025.2 * 8 * 9.5e12) and ours["training"] == "1 h 23 min"
     assert [ours[key] for key in ("MFU (%)", "HFU (%)")] == pytest.approx([25, 37.5])
 

@@ -177,10 +177,8 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
     alone = [each for each in compared.changes if differing(each.new, each.old) == ["label_smoothing"] and not each.failed]
     if not alone:
         return None
-    sides = sorted(
-        (alone[0].runs, alone[0].bases), key=lambda side: -compared.study.results.runs.at[side[0], "label_smoothing"]
-    )
     runs = compared.study.results.runs
+    sides = sorted((alone[0].runs, alone[0].bases), key=lambda side: -runs.at[side[0], "label_smoothing"])
     measured = {
         "raises the loss (nats)": np.log(runs["dev PPL, last"].astype(float)),
         "raises the accuracy": runs["accuracy"],

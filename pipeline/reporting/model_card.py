@@ -21,8 +21,6 @@ from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
 from transformer.files import read_json
 
-Known = Mapping[str, Any]  # the content of results/RUN.json
-
 FROM_A_GRAMMAR = "sentences that a grammar of this project generated", "MIT"
 MULTI30K = "[Multi30k](https://github.com/multi30k/dataset), image captions", "CC BY-NC-SA 4.0"
 UNKNOWN = "the licence of the data is not recorded; it may limit the use of the model"
@@ -104,8 +102,8 @@ No score of these weights is recorded.
 JINJA = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
 
 
-def known_of(folder: Path, description: Mapping[str, Any]) -> Known | None:
-    """Return the results of the run that made the weights in `folder`, or None if they are not known.
+def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the content of results/RUN.json of the run that made the weights in `folder`, or None if they are not known.
 
     `description` is the metadata of the weights: the averaged steps.
     """
@@ -157,7 +155,7 @@ def normalised(text: TextConfig | None, kind: str) -> str:
     return f"{does} normalised as the training text was: {'; '.join(steps)}, every other space becomes one space"
 
 
-def indexed(known: Known, licence: str | None) -> dict[str, Any]:
+def indexed(known: Mapping[str, Any], licence: str | None) -> dict[str, Any]:
     """The licence, the data and the scores as the Hugging Face Hub reads them from the card's first lines."""
     found = within(known, "score", "test", "average", "metrics") or {}
     metrics = [{"type": name.partition("-")[0], "name": name, "value": cell["score"]} for name, cell in found.items()]

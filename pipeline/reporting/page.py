@@ -17,14 +17,13 @@ from pipeline.settings.studies import described
 
 TEMPLATES = Path(__file__).parent / "templates"
 MODULES = decodings, figures, paper_tables, reliability, run_tables, searches, studies, views  # for the templates
-SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 
 
 def page(template: str, **content: Any) -> str:
     """Return a page. `content` has the views, and the `runs` to which tables link."""
     loader = FileSystemLoader(TEMPLATES)
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    jinja.filters |= {"order": order, "prose": prose, "heading": heading}
+    jinja.filters |= {"order": order, "prose": prose}
     jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES}
     jinja.globals |= {"described": described, "count": count}
     return jinja.get_template(template).render(**content, contents=[])  # the sections that are not empty
@@ -48,11 +47,3 @@ def prose(text: str) -> str:
     """Mark names in backticks as code, and the exponents of n and d as superscripts."""
     marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\b([nd])\^(-?\d[\d.]*\d|\d)", r"\1<sup>\2</sup>", marked))
-
-
-def heading(label: str) -> str:
-    """Return the label of a column. Settings such as d_model have a subscript, as in the paper."""
-    if label not in SUBSCRIPTS:
-        return label.replace("-", "\N{NON-BREAKING HYPHEN}")
-    letter = "ε" if label.startswith("eps") else label[0]
-    return Markup("<i>{}</i><sub>{}</sub>").format(letter, SUBSCRIPTS[label])

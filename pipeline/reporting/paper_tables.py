@@ -36,8 +36,6 @@ OF_BLEU = (
     "WMT14 results are. A run that was recorded before this measure existed has a dash. sacreBLEU with its 13a "
     "tokenisation can be compared across papers. Intervals are 95%, by bootstrap over the sentences."
 )
-
-
 OF_TABLE1 = [
     "n positions, d dimensions, kernel width k, neighbourhood r; the path is the longest between any two positions.",
     "The measured layers are one head of attention without projections, which the paper does not count either, a plain "
@@ -125,12 +123,12 @@ def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str |
     return {
         "model": row.name,
         "EN-DE BLEU, paper": row.bleu_en_de,
-        **results.cells("EN-DE BLEU, ours", en_de, PUBLISHED, *TEST),
-        **results.cells("EN-DE sacreBLEU, ours", en_de, HEADLINE, *TEST),
-        **results.cells("EN-DE BLEU, ours, of 2,737 lines", en_de, PUBLISHED, "test_filtered", "average"),
+        **with_ends("EN-DE BLEU, ours", results.score(en_de, PUBLISHED, *TEST)),
+        **with_ends("EN-DE sacreBLEU, ours", results.score(en_de, HEADLINE, *TEST)),
+        **with_ends("EN-DE BLEU, ours, of 2,737 lines", results.score(en_de, PUBLISHED, "test_filtered", "average")),
         "EN-FR BLEU, paper": row.bleu_en_fr,
-        **results.cells("EN-FR BLEU, ours", en_fr, PUBLISHED, *TEST),
-        **results.cells("EN-FR sacreBLEU, ours", en_fr, HEADLINE, *TEST),
+        **with_ends("EN-FR BLEU, ours", results.score(en_fr, PUBLISHED, *TEST)),
+        **with_ends("EN-FR sacreBLEU, ours", results.score(en_fr, HEADLINE, *TEST)),
         "EN-DE FLOPs, paper": row.flops_en_de,
         "EN-DE FLOPs, counted": counted.get(en_de),
         "EN-FR FLOPs, paper": row.flops_en_fr,
@@ -156,8 +154,8 @@ def table3(results: Results) -> Table:
                     "PPL, paper": row.perplexity,
                     "PPL, ours": found.get("dev PPL, last"),
                     "BLEU, paper": row.bleu,
-                    **results.cells("BLEU, ours", run, PUBLISHED, *LAST),
-                    **results.cells("sacreBLEU, ours", run, HEADLINE, *LAST),
+                    **with_ends("BLEU, ours", results.score(run, PUBLISHED, *LAST)),
+                    **with_ends("sacreBLEU, ours", results.score(run, HEADLINE, *LAST)),
                     "params, paper (1e6)": row.parameters,
                     "params, ours (1e6)": found["parameters"] / 1e6 if run and found["parameters"] else None,
                     "run": run,

@@ -18,7 +18,6 @@ import pandas as pd
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
 from pipeline.reporting.published import LOWER, LOWER_CASED
-from pipeline.reporting.tables import with_ends
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.scoring.intervals import Score
 from pipeline.settings.score_files import within
@@ -55,7 +54,7 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """All that is known. `curves` are by run, `statistics` by run and measure, the last three by name."""
+    """All that is known. `curves` are by run, `statistics` (a row a sentence) by run and measure, the others by name."""
 
     runs: pd.DataFrame
     scores: pd.DataFrame
@@ -91,10 +90,6 @@ class Results:
         """The score of a run. `place` has the arguments of `at`. None without a run or a score."""
         found = self.at(*place)
         return Score(*found.loc[run, ["score", "low", "high"]]) if run in found.index else None
-
-    def cells(self, label: str, run: str | None, *place: str) -> dict[str, Any]:
-        """The cells of the score of a run and of the ends of its interval. The arguments are those of `score`."""
-        return with_ends(label, self.score(run, *place))
 
     def columns(self, cells: Mapping[str, tuple[str, str, str]]) -> pd.DataFrame:
         """A column for each score and for the ends of its interval, `LABEL low` and `LABEL high`, by run.
@@ -150,7 +145,6 @@ def load_results(params: Mapping, results: Path) -> Results:
                     row = made | {"selected": name in params["runs"]}
                     scores += score_rows(name, known["score"], known["corpus"] == LOWER_CASED)
                     curves[name] = pd.DataFrame(known["curve"])
-                    # a row for each sentence
                     statistics[name] = {
                         measure: np.array([column.split() for column in of], float).T
                         for measure, of in known.get("statistics", {}).items()

@@ -1,4 +1,4 @@
-"""Tables of our own runs: results, all scores, means over seeds, and what trainings cost."""
+"""Tables of our own runs: results, all scores, means over seeds, and what the trainings cost and were made from."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,19 +84,29 @@ def means(results: Results) -> Table:
     return table("seeds", "Means over seeds", pd.DataFrame(rows, dtype=object).dropna(axis=1, how="all"), [note])
 
 
-def costs(results: Results) -> Table:
-    """The time, the hardware and the estimated operations of each training."""
+def origins(results: Results) -> Table:
+    """Where the numbers of each run come from, and what its training cost."""
+    signatures = results.at("bleu-13a", *TEST)["signature"]
     rows = [
         {
             "run": name,
-            "hardware": run["hardware"],
-            "precision": run["trained in"],
-            "GPUs": run["GPUs"],
+            "corpus": run["corpus"],
+            "model": ", ".join(filter(None, (run["model"], described(run["differences"])))),
+            "steps": run["trained steps"],
             "training": run["seconds"] and duration(run["seconds"]),
+            "tokens/s": run["tokens/s"],
+            "hardware": run["hardware"],
+            "GPUs": run["GPUs"],
+            "precision": run["trained in"],
+            "FLOPs, counted": run["FLOPs, counted"],
             "sustained TFLOPS": run["cost sustained_tflops"],
-            "FLOPs, estimated": run["cost flops"],
+            "FLOPs, estimated": run["cost flops"] or run["cost reason"],
             "MFU (%)": run["cost mfu"] and 100 * run["cost mfu"],
             "HFU (%)": run["cost hfu"] and 100 * run["cost hfu"],
+            "commit": run["commit"],
+            "data": run["data"],
+            "settings": run["settings"],
+            "sacreBLEU signature": signatures.get(name),
         }
         for name, run in results.runs.iterrows()
     ]
@@ -107,5 +117,5 @@ def costs(results: Results) -> Table:
         "time. HFU counts the masked half of the decoder's self-attention, MFU does not. A training on a CPU has neither, "
         "and no estimate.",
     ]
-    places = {"MFU (%)": 1, "HFU (%)": 1}
-    return table("flops", "What the trainings cost", rows, notes, places=places, given=["sustained TFLOPS"])
+    places = {"MFU (%)": 1, "HFU (%)": 1, "tokens/s": 0}
+    return table("origins", "Costs and origins of the runs", rows, notes, places=places, given=["sustained TFLOPS"])

@@ -14,7 +14,6 @@ from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.studies import described
-from pipeline.workflow.times import duration
 
 # Studies of these settings are about perplexity: BLEU says little about trainings that learn nothing. A study may also vary
 # the settings in the braces.
@@ -100,7 +99,7 @@ def largest(studies: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def study_table(study: Study) -> Table:
-    """The runs of a study, best first, with the settings in which they differ, their times and their hardware."""
+    """The runs of a study, best first, with the settings in which they differ."""
     results, runs = study.results, study.results.runs
     measures = {name: label for name, label in FIRST.items() if len(results.at(name, *TEST))} or {HEADLINE: FIRST[HEADLINE]}
     settings = runs[study.varied()].rename(columns={key: label for label, key in SETTINGS.items()}).astype(str)
@@ -108,8 +107,6 @@ def study_table(study: Study) -> Table:
     frame = results.columns({f"test {label}": (name, *TEST) for name, label in measures.items()}).join(settings)
     frame = frame.join(results.columns({f"dev {label}, last": (name, *LAST) for name, label in measures.items()}))
     frame = frame.join(runs[["dev PPL, last", "accuracy", "calibration error", "parameters"]])
-    frame["training"] = [duration(seconds) if seconds else None for seconds in runs["seconds"]]
-    frame["hardware"] = runs["hardware"]
     note = (
         f"Corpus {study.corpus}, model {runs['model'].iloc[0]}; an empty setting is that of {study.runs[0]}. Test set: "
         "averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% intervals by bootstrap; perplexity per piece."

@@ -1,25 +1,19 @@
 """What the templates of the report's pages show: all that is known of the runs of params.yaml, and of all runs by study."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from pipeline.reporting import changes, claims, paper_tables, run_tables, studies
+from pipeline.reporting import changes, claims, paper_tables, studies
 from pipeline.reporting.figures import attention, curves
 from pipeline.reporting.figures import changes as changes_plot
 from pipeline.reporting.figures.positions import positional_encoding
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
-from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
-from pipeline.workflow.times import duration
 
-ORIGIN = ["corpus", "model", "trained", "tokens/s", "hardware", "commit", "FLOPs, counted"]  # the facts about a run
-ORIGIN += ["FLOPs, by the paper's estimate", "data", "settings", "signature"]
 Line = tuple[str, str, str]  # a label, a language and a text in it
 
 
@@ -41,9 +35,7 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
         "results": results,
         "own": own,
         "recorded": known,
-        "selection": [
-            (study, claims.against_first(changes.tested(changes.of_study(study), settings))) for study in selection
-        ],
+        "selection": [(each, claims.against_first(changes.tested(changes.of_study(each), settings))) for each in selection],
         "headlines": [*found, *studies.not_done(params, results)],
         "own_headlines": [studies.headline(params, study) for study in selection if study.results.scored],
         "table1": paper_tables.table1(folder / "layers/layers.json"),
@@ -84,17 +76,3 @@ def samples(own: Results, scores: Path) -> dict[tuple[str, str, str], list[Line]
             lines = found.setdefault((corpus, each["source"], each["reference"]), lines)
             lines.append((run, target, each["translation"]))
     return found
-
-
-def origins(results: Results) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The origin of the numbers of each run: its name, a line, and the facts by label."""
-    signatures = results.at(HEADLINE, *run_tables.TEST)["signature"]
-    for name, run in results.runs.iterrows():
-        trained = f"{run['trained steps']:,} steps" if run["trained steps"] else "not trained"
-        trained += f" in {duration(run['seconds'])}" if run["seconds"] else ""
-        model = ", ".join(filter(None, (run["model"], run_tables.described(run["differences"]))))
-        flops = run["cost flops"] or run["cost reason"]
-        known = {**run, "model": model, "trained": trained, "FLOPs, by the paper's estimate": flops}
-        known["signature"] = signatures.get(name)
-        line = " · ".join(filter(None, (run["corpus"], trained, run["hardware"], (run["commit"] or "")[:10])))
-        yield name, line, {key: "–" if pd.isna(known[key]) else known[key] for key in ORIGIN}

@@ -20,13 +20,12 @@ from typing import Any
 from pipeline.settings.score_files import content
 from pipeline.tracking.client import warn
 from pipeline.tracking.store import Curve, opened, record
-from pipeline.workflow.times import read_times
+from pipeline.workflow.times import read_times, training_times
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json
 
 INTERVAL = 15  # seconds between two reads of a training's log
 TRANSLATIONS = Path("translations/translations.json")
-TIMES = Path("work/times")
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow nests runs
 
 
@@ -67,13 +66,12 @@ def mirror_training(
 def mirror_run(folder: Path) -> None:
     """Mirror the score files of a trained run, scores/RUN, and those of its decoding if they exist."""
     run = folder.name
-    timing = read_times(TIMES / run / "training.json", folder / "training.json") or {}
     training, curve = read_json(folder / "training.json"), read_curve(folder / "training.jsonl")
-    parent = mirror_training(run, training, curve, "FINISHED", timing, content(folder / "flops.json") or {})
+    parent = mirror_training(run, training, curve, "FINISHED", training_times(run), content(folder / "flops.json") or {})
     if (decoding := content(folder / TRANSLATIONS)) is None:
         return
     settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since
-    timing = read_times(TIMES / run / "decoding.json", folder / TRANSLATIONS) or {}
+    timing = read_times(Path("work/times", run, "decoding.json"), folder / TRANSLATIONS) or {}
     score, identity = content(folder / "score.json") or {}, {PARENT: parent, "run": run, "key": digest(settings)}
     metrics = numbers("decoding", decoding) | numbers("timing", timing) | numbers("score", score)
     record(f"{run}: decoding", identity, "FINISHED", dict(leaves(settings)), texts(timing) | texts(score), metrics, {})

@@ -96,9 +96,7 @@ def of_run(run: str, folder: Path) -> dict[str, list[Figure]]:
         text = plain(sentence["source"])
         for kind, (what, rows, columns) in KINDS.items():
             layers, heads = weights[kind].shape[:2]
-            caption = (
-                f"{what.capitalize()}: a row is a piece of the {rows}, a column the piece of the {columns} it attends to."
-            )
+            caption = f"{what.capitalize()}: a row is a piece of the {rows}, a column one of the {columns} it attends to."
             alt = f"{what.capitalize()} of {run} in {layers} layers of {heads} heads, for “{text}”."
             canvas = attention_map(sentence, kind, weights[kind])
             found.setdefault(text, []).append(drawn(f"attention-{run}-{number}-{kind}", canvas, caption, alt))
