@@ -30,7 +30,7 @@ WITHOUT_PARAMS = {
     "pipeline.commands.check": [],
     "pipeline.commands.status": [],
     "benchmarks.training": ["--shape", "tiny"],
-    "benchmarks.gpu.__main__": ["train"],
+    "benchmarks.gpu.__main__": ["--part", "train"],
 }
 READS_NOTHING = {"pipeline.commands.schema", "benchmarks.workflow", "benchmarks.layers", "benchmarks.record"}
 

@@ -1,6 +1,6 @@
 """All measurements that need a GPU, in parts of a few minutes.
 
-    python -m benchmarks.gpu check|train|big [--record NAME]
+    python -m benchmarks.gpu --part check|train|big [--record NAME]
 
 Needs torch 2.11 or newer, numpy, sentencepiece, safetensors, ruamel.yaml, filelock and tqdm. On a CPU all parts run with a
 small model, to show that they work.
@@ -34,5 +34,5 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__.split("\n\n")[0])
-    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--part", choices=PARTS, required=True)
     record.run(measure, parser)

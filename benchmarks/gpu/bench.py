@@ -29,14 +29,15 @@ class Scale:
     vocabulary: int
     train: int  # pairs in an epoch
     dev: int  # pairs
-    steps: int  # of `train` and `big`
+    steps: int  # of `train`
+    big_steps: int  # of `big`
     training: dict[str, Any] = field(default_factory=dict, hash=False)  # settings that differ from the model's own
 
 
 # On a CPU this thread makes each step, as on a GPU, so that torch's profiler sees it.
 SMALL = {"batch_tokens": 400, "micro_batch_tokens": 400, "warmup": 20, "threads": 1}
-GPU = Scale("base", "big", 37000, WMT14_EN_DE, 2000, steps=1000)
-CPU = Scale("tiny", "tiny", 90, 2000, 40, steps=6, training=SMALL)
+GPU = Scale("base", "big", 37000, WMT14_EN_DE, 2000, steps=2000, big_steps=1000)
+CPU = Scale("tiny", "tiny", 90, 2000, 40, steps=6, big_steps=6, training=SMALL)
 
 
 @dataclass(frozen=True)

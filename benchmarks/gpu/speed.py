@@ -57,7 +57,8 @@ def taken(bench: Bench, trainer: Trainer, steps: int) -> Pass:
 
 def run(bench: Bench, part: str) -> Iterator[Table]:
     """Raises UserError if the training went on without CUDA graphs."""
-    rows, steps, name = [], bench.scale.steps, bench.scale.big if part == "big" else bench.scale.base
+    scale, rows = bench.scale, []
+    name, steps = (scale.big, scale.big_steps) if part == "big" else (scale.base, scale.steps)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = str(Path(folder, "kernels"))  # nothing of an earlier run is used
         began = time.perf_counter()

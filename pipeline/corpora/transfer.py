@@ -32,7 +32,7 @@ class Patience(Retry):
 
     def sleep(self, response: Any = None) -> None:
         last, wait = self.history[-1], (self.get_retry_after(response) if response else None) or self.get_backoff_time()
-        said = f"status {last.status}" if last.status else str(last.error)
+        said = f"status {last.status}" if last.status else brief(last.error or Exception("failed"))
         say(f"{last.url}: {said}; next attempt in {wait:.0f} s")
         super().sleep(response)
 
@@ -71,7 +71,7 @@ def transfer(url: str, partial: Path, patience: Retry = PATIENT, timeout: float 
                 try:
                     left = (patience if size_of(partial) > before else left).increment("GET", url, error=error)
                 except MaxRetryError:
-                    raise Unavailable(f"{url}: gave up ({error}); {ADVICE}") from None
+                    raise Unavailable(f"{url}: gave up ({brief(error)}); {ADVICE}") from None
                 left.sleep()
 
 
@@ -88,7 +88,7 @@ def attempt(session: Any, url: str, partial: Path, timeout: float) -> bool:
     try:
         response = session.get(url, headers=headers, stream=True, timeout=(min(timeout, 20.0), timeout))
     except (OSError, ValueError, OverflowError) as error:  # of requests, of a redirect to no URL, of a date in a header
-        raise Unavailable(f"{url}: {error}; {ADVICE}") from None
+        raise Unavailable(f"{url}: {brief(error)}; {ADVICE}") from None
     with response:
         start, size = placed(response, url, partial, have, record)
         receive(response, url, partial, start, size)
@@ -148,3 +148,12 @@ def record_of(partial: Path, url: str) -> dict:
 
 def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+def brief(error: BaseException) -> str:
+    """Return the kind of an error and the message of its innermost cause, without the connection object."""
+    cause = error
+    while isinstance(inner := getattr(cause, "reason", None) or (cause.args or [None])[-1], BaseException):
+        cause = inner
+    message = re.sub(r"^\w*(<[^>]*>|\(host=[^)]*\)): ", "", str(cause))
+    return f"{type(error).__name__}: {' '.join(message.split())[:300]}"
