@@ -1,7 +1,7 @@
 """Make synthetic training pairs: translate monolingual text with a run of the reverse direction.
 
     python -m pipeline.back_translate NAME --model models/RUN/average --monolingual data/NAME/monolingual \\
-        --out data/NAME/synthetic --report scores/corpora/NAME/back_translate.json --times work/times/corpora/NAME.json
+        --out data/NAME/synthetic --report scores/corpora/NAME/back_translate.json
 
 Reads params.yaml (base.decoding and base.decoders, changed by back_translations.NAME.decoding; languages and normalise
 of the corpus of the back-translation), the model folder and the monolingual text. Writes the translations to
@@ -10,7 +10,6 @@ settings of the corpus. The report has the counts and the settings.
 """
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import hardware, stage
-from pipeline.workflow.times import write_times
 from pipeline.workflow.translating import best
 from transformer.config.decoders import Choice
 from transformer.config.reading import UserError
@@ -51,18 +49,14 @@ def main(arguments: argparse.Namespace) -> None:
     source, target = languages(params, chosen.corpus)
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
     device = hardware.torch_device(machine(params), choice.config.threads)
-    translator, started = Translator.load(arguments.model, device, **vars(choice.config)), time.monotonic()
+    translator = Translator.load(arguments.model, device, **vars(choice.config))
     with atomic_folder(arguments.out) as folder:
         paths = [folder / f"train.{language}" for language in (source, target)]
         counts = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config)
     settings = {"averaging": translator.description, "decoding": choice.description(translator.config)}
     write_json(arguments.report, {"run": chosen.run, **counts, "settings": settings})
-    times = {"seconds": round(time.monotonic() - started, 3), "precision": translator.config.precision}
-    write_times(arguments.times, arguments.report, {**times, **hardware.hardware(device)})
     print(f"{arguments.out}: {counts['kept']:,} of {counts['translated']:,} pairs")
 
 
 if __name__ == "__main__":
-    stage.script(
-        main, "back_translate", __doc__, "model monolingual out report times", name="a back-translation of params.yaml"
-    )
+    stage.script(main, "back_translate", __doc__, "model monolingual out report", name="a back-translation of params.yaml")

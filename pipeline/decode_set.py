@@ -1,7 +1,6 @@
 """Translate a set with a trained model and score it: one line of `decodings` in params.yaml.
 
-    python -m pipeline.decode_set NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME \\
-        --times work/times/decodings/NAME.json
+    python -m pipeline.decode_set NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME
 
 Reads params.yaml (base.decoding and base.decoders, changed by decodings.NAME; base.scoring), the model folder and the
 evaluation set. Writes translation.txt with one segment per line; sentences.json with the log-probability of each
@@ -27,7 +26,6 @@ from pipeline.settings.params import load
 from pipeline.settings.score_files import entry
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import hardware, stage
-from pipeline.workflow.times import write_times
 from pipeline.workflow.translating import best
 from transformer import value
 from transformer.config.decoding import DecodingConfig
@@ -60,8 +58,8 @@ def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"])
     return lambda number, ids: score(texts([ids])[0], references[number])
 
 
-def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path, out: Path) -> dict:
-    """Write all outputs except the scores into `out`. Returns the time and the speed (pieces per second)."""
+def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path, out: Path) -> None:
+    """Write all outputs except the scores into `out`."""
     lines, _ = chosen.lines("normalised")
     decoder, model = chosen_decoder(translator, chosen, decoding, folder)
     found = best(translator, lines, decoding.set, decoder)
@@ -81,7 +79,6 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, f
         "settings": {"averaging": translator.description, "decoding": settings},
     }
     write_json(out / "decoding.json", description)
-    return {"seconds": round(found.seconds, 3), "pieces_per_second": found.pieces_per_second}
 
 
 def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> Translator:
@@ -109,15 +106,13 @@ def main(arguments: argparse.Namespace) -> None:
     device = hardware.torch_device(machine(params), decoding.choice.config.threads)
     translator = translator_of(arguments.model, decoding.choice.config, device)
     chosen = EvaluationSet.open(arguments.set)
-    times = work(translator, chosen, decoding, arguments.model, arguments.out)
+    work(translator, chosen, decoding, arguments.model, arguments.out)
     table = set_scores(arguments.out / "translation.txt", chosen, scoring(params))
     write_json(arguments.out / "score.json", table)
     write_json(arguments.out / "metrics.json", of_test_set(table["set"]))
-    times |= {"precision": translator.config.precision, **hardware.hardware(device)}
-    write_times(arguments.times, arguments.out / "decoding.json", times)
     measure, cell = next(iter(table["set"]["metrics"].items()))
     print(f"{arguments.out}: {cell['score']:.2f} {measure} (sacreBLEU) on {decoding.set}")
 
 
 if __name__ == "__main__":
-    stage.script(main, "decode_set", __doc__, "model set out times", name="a decoding of params.yaml")
+    stage.script(main, "decode_set", __doc__, "model set out", name="a decoding of params.yaml")

@@ -2,7 +2,7 @@
 
     python -m pipeline.train_reverse_value NAME --model models/RUN/average --reverse models/RUN/average \\
         --text data/CORPUS/normalised --dev data/sets/CORPUS-dev \\
-        --out models/values/NAME --scores scores/values/NAME.json --times work/times/values/NAME.json
+        --out models/values/NAME --scores scores/values/NAME.json
 
 The stage differs from `train_value` only in the score of a sample. A model of the reverse direction computes the
 probability of each piece of the source and of EOS. The score is the geometric mean of these probabilities. It needs no

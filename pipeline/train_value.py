@@ -1,8 +1,7 @@
 """Train the value of a model's prefixes and measure its calibration: one line of `values` in params.yaml.
 
     python -m pipeline.train_value NAME --model models/RUN/average --text data/CORPUS/normalised \\
-        --dev data/sets/CORPUS-dev --out models/values/NAME --scores scores/values/NAME.json \\
-        --times work/times/values/NAME.json
+        --dev data/sets/CORPUS-dev --out models/values/NAME --scores scores/values/NAME.json
 
 The model translates training sentences with the decoder `samples`. Each translation (a sample) is scored against its
 reference. A head learns to predict this score from the model's hidden state at each prefix of the sample. Writes a copy

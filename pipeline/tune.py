@@ -1,12 +1,12 @@
 """Search for settings: Optuna's TPE chooses the settings of short trainings. A stopped search is resumed.
 
     python -m pipeline.tune NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
-        --dev data/sets/CORPUS-dev --out scores/searches/NAME.json --times work/times/searches/NAME.json
+        --dev data/sets/CORPUS-dev --out scores/searches/NAME.json
 
 Reads params.yaml (searches.NAME and its model), the binarised pairs and, for the metric dev_bleu, the dev set. Writes
 the trials, the importance of each dimension, and the settings of the best trial in the form of an entry of `runs` to
---out. Writes the hardware, the commit and the start time to --times. The study stays in work/searches/NAME. If `trials` is
-raised, only the additional trials run. In MLflow, the run of a trial is nested in the run of the search.
+--out. The study stays in work/searches/NAME. If `trials` is raised, only the additional trials run. In MLflow, the run of a
+trial is nested in the run of the search.
 """
 
 import argparse
@@ -24,11 +24,10 @@ from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load, section
 from pipeline.settings.searches import Search, search, trial_settings
 from pipeline.tracking import client as tracking
-from pipeline.training import outcome, workspace
+from pipeline.training import workspace
 from pipeline.training.trials import Trial, Trials, written
 from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress
-from pipeline.workflow.times import write_times
 from transformer.binarised import describe, open_binarised
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
@@ -150,14 +149,14 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
 
 
 def main(arguments: argparse.Namespace) -> int:
-    params, name, started = load(), arguments.name, outcome.now()
+    params, name = load(), arguments.name
     chosen, options = search(params, name), machine(params)
-    commit, before = hardware.commit(), unchanged.inputs()
+    before = unchanged.inputs()
     key = key_of(params, name, chosen, describe(arguments.data)["sum"], digest(code.described("tune")))
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
         # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.
-        made_on = hardware.hardware(hardware.torch_device(options, 1))
+        hardware.torch_device(options, 1)
         vocabulary = sha256(arguments.vocabulary)
         for part in ("train", "dev"):
             open_binarised(arguments.data, part, vocabulary_sha256=vocabulary)
@@ -177,9 +176,8 @@ def main(arguments: argparse.Namespace) -> int:
             raise UserError(f"searches.{name}: none of {chosen.trials} trials completed; the last one: {why}")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
         tracking.mirror(arguments.out)
-        write_times(arguments.times, arguments.out, {**made_on, "commit": commit, "started": started})
     return 0
 
 
 if __name__ == "__main__":
-    stage.script(main, "tune", __doc__, "data vocabulary dev out times", name="a search of params.yaml")
+    stage.script(main, "tune", __doc__, "data vocabulary dev out", name="a search of params.yaml")

@@ -2,7 +2,6 @@
 
 import argparse
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -20,7 +19,6 @@ from pipeline.settings.params import languages, load
 from pipeline.settings.values import ValueRun, value_run
 from pipeline.workflow import hardware
 from pipeline.workflow.progress import Progress
-from pipeline.workflow.times import write_times
 from transformer import value
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS
@@ -30,7 +28,7 @@ from transformer.files import atomic_folder, write_json
 from transformer.layout import pad
 from transformer.translator import Translator
 
-OPTIONS = "model text dev out scores times"  # of both stages that train values
+OPTIONS = "model text dev out scores"  # of both stages that train values
 Scores = Callable[[list[str], list[str], list[str]], list[float]]
 """Takes translations, their source lines and their references. Returns the score of each translation, from 0 to 1."""
 
@@ -108,7 +106,6 @@ def main(arguments: argparse.Namespace) -> None:
     run = value_run(params, arguments.name)
     device, pair = hardware.torch_device(machine(params), run.samples.config.threads), languages(params, run.corpus)
     scored = scores_of(run, arguments, pair[1], device)
-    started = time.monotonic()
     translator = Translator.load(arguments.model, device, **vars(run.samples.config))
     train = read_aligned(*(arguments.text / f"train.{language}" for language in pair))
     text = [evenly(lines, run.settings.sentences) for lines in train]
@@ -126,6 +123,4 @@ def main(arguments: argparse.Namespace) -> None:
     measured = calibration(head(dev.hidden_MD).numpy(), dev.score_M.numpy(), dev.length_M)
     loss = F.cross_entropy(head.logits(dev.hidden_MD), head.target(dev.score_M)).item()
     write_json(arguments.scores, {**made, "prefixes": len(samples.score_M), "dev": {"loss": round(loss, 6), **measured}})
-    times = {"seconds": round(time.monotonic() - started, 3), **hardware.hardware(device)}
-    write_times(arguments.times, arguments.scores, times)
     print(f"{arguments.scores}: correlation {measured['correlation']} with the final {run.settings.score} on dev")

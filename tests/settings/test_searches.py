@@ -224,7 +224,6 @@ def corpus(tmp_path_factory) -> Path:
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"}
 DATA = ("--data", "data/demo/binarised", "--vocabulary", "data/demo/vocabulary.model")
 ARGUMENTS = ("small", *DATA, "--dev", "data/sets/demo-dev", "--out", "scores/searches/small.json")
-ARGUMENTS += ("--times", "work/times/searches/small.json")
 
 
 class Folder:
