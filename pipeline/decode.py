@@ -88,7 +88,7 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
     for translator, weights, name in [(last, "last", "dev"), (average, "average", "dev"), (average, "average", "test")]:
         key, found = f"{name}.{weights}", best(translator, texts[name][0], f"{name} {weights}")
         sentences[key], pieces[key] = len(found.translations), found.pieces
-        seconds[key], speeds[key] = round(found.seconds, 3), found.pieces_per_second
+        seconds[key], speeds[key] = round(found.seconds, 3), round(found.pieces / found.seconds, 1)
         lines = translator.text(found.translations)
         write_lines(out / f"{key}.txt", lines)
         if name == "dev":

@@ -28,8 +28,6 @@ class Viewer:
     def __init__(self, translator: Translator, name: str, examples: list[str]) -> None:
         """The page shows `name`, and offers the sentences in `examples`."""
         self.translator, self.name, self.examples = translator, name, examples
-        # All pieces are looked up once, because a search asks for thousands of single pieces.
-        self.pieces = translator.vocabulary.pieces(range(translator.vocabulary.size))
 
     def about(self) -> dict[str, Any]:
         """Return the name, languages, sizes, beam and examples of the model, for the head of the page."""
@@ -58,17 +56,19 @@ class Viewer:
         """
         for place, token in enumerate(prefix):
             last = place == len(prefix) - 1
-            if not 0 < token < len(self.pieces) or token in (PAD, BOS) or (token == EOS and not last):
+            if not 0 < token < self.translator.vocabulary.size or token in (PAD, BOS) or (token == EOS and not last):
                 raise UserError(f"prefix: {token} is not the id of a piece that can stand at place {place + 1}")
         translator = self.translator
         return self.described(source, Trace(translator.decoders[0], source, translator.config, prefix))
 
     def described(self, source: list[int], trace: Trace) -> Iterator[dict[str, Any]]:
-        yield {"source": [*(self.pieces[token] for token in source), "</s>"]}
+        vocabulary = self.translator.vocabulary
+        yield {"source": [*vocabulary.pieces(source), "</s>"]}
         for step in trace.steps():
+            pieces = vocabulary.pieces([each.token for each in step.candidates])
             yield {
-                "leader": self.translator.vocabulary.decode(step.leader),  # without EOS and PAD
-                "candidates": [{**vars(each), "piece": self.pieces[each.token]} for each in step.candidates],
+                "leader": vocabulary.decode(step.leader),  # without EOS and PAD
+                "candidates": [{**vars(each), "piece": piece} for each, piece in zip(step.candidates, pieces)],
             }
         assert step.translation is not None  # the last step has it
         ids = step.translation.ids
@@ -78,10 +78,13 @@ class Viewer:
             "text": text,
             "score": step.translation.score,
             "ids": ids,
-            "pieces": [*(self.pieces[token] for token in ids), "</s>"],
+            "pieces": [*vocabulary.pieces(ids), "</s>"],
             "forced": len(trace.prefix),
             "alternatives": [
-                [{"token": token, "probability": share, "piece": self.pieces[token]} for token, share in position]
+                [
+                    {"token": token, "probability": share, "piece": vocabulary.pieces([token])[0]}
+                    for token, share in position
+                ]
                 for position in trace.alternatives(ids)
             ],
             "attention": {kind: written(tensor) for kind, tensor in weights.items()},

@@ -16,10 +16,6 @@ class Translated:
     pieces: int
     seconds: float
 
-    @property
-    def pieces_per_second(self) -> float:
-        return round(self.pieces / self.seconds, 1)
-
 
 def best(translator: Translator, lines: list[str], name: str, decoder: Decoder | None = None) -> Translated:
     """The best translation of each normalised line. `Translator.n_best` describes the arguments and the errors."""
