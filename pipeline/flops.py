@@ -16,7 +16,7 @@ from pipeline.settings.score_files import entry, within
 from pipeline.tracking import client as tracking
 from pipeline.workflow import stage
 from transformer.config.model import ModelConfig
-from transformer.config.reading import Limits, keys, read_saved
+from transformer.config.reading import Limits, hints, read_saved
 from transformer.files import read_json, write_json
 from transformer.flops import Lengths, forward_flops, training_flops
 
@@ -45,7 +45,7 @@ def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
     """Return `analytic` for the training.json `path`, with the vocabulary size from the corpus's report `corpus`."""
     training, where = read_json(path), str(path)
     config = read_saved(ModelConfig, within(training, "settings", "model"), f"{where}: settings.model")
-    lengths = Lengths(**{key: entry(training, key, Counted, where) for key in keys(Lengths)})
+    lengths = Lengths(**{key: entry(training, key, Counted, where) for key in hints(Lengths)})
     vocabulary_size = entry(read_json(corpus), "vocabulary_size", Counted, str(corpus))
     passes = 2 if within(training, "settings", "training", "r_drop") else 1
     return analytic(config, vocabulary_size, lengths, entry(training, "steps", Counted, where), passes)

@@ -12,7 +12,7 @@ from tests.refusals import refused
 from transformer import checkpoint
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.model import ModelConfig
-from transformer.config.reading import keys, read_saved
+from transformer.config.reading import hints, read_saved
 from transformer.config.training import TrainingConfig
 from transformer.files import read_json, write_json
 
@@ -57,6 +57,6 @@ def test_a_model_of_newer_code_is_refused_as_such(old_model):
 @pytest.mark.parametrize("config", [ModelConfig, TrainingConfig])
 def test_the_values_of_then_are_values_of_the_settings(params, config):
     now = params["base"][config.__name__.removesuffix("Config").lower()]
-    assert config.ABSENT.keys() <= set(keys(config))
+    assert config.ABSENT.keys() <= set(hints(config))
     saved = {key: value for key, value in now.items() if key not in config.ABSENT}
     assert {key: getattr(read_saved(config, saved, "saved"), key) for key in config.ABSENT} == config.ABSENT

@@ -17,7 +17,7 @@ from pipeline.settings.params import section
 from pipeline.settings.selection import run_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import keys
+from transformer.config.reading import hints
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.flops import Lengths, forward_flops, training_flops
@@ -41,7 +41,7 @@ def study(params, name):
 
 def model_of(params, row):
     values = {**params["base"]["model"], **row.differs}
-    return ModelConfig(**{key: values[key] for key in keys(ModelConfig)})
+    return ModelConfig(**{key: values[key] for key in hints(ModelConfig)})
 
 
 def parameters(config, pieces):

@@ -8,6 +8,7 @@ settings. The check knows more than a schema can say: that names exist and that 
 
 import argparse
 import json
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -62,7 +63,7 @@ class Schema:
         if arguments[-1] is not Ellipsis:
             return {"type": "array", "items": items, "minItems": len(arguments), "maxItems": len(arguments)}
         several = {"type": "array", "items": items}
-        return several if arguments[0] in TYPES or get_args(arguments[0])[:1] == (int,) else {"anyOf": [items, several]}
+        return several if arguments[0] in TYPES else {"anyOf": [items, several]}
 
     def mapping(self, kind: Any, path: tuple[str, ...]) -> dict[str, Any]:
         properties, required = {}, []
@@ -76,7 +77,7 @@ class Schema:
 def rule(of: Any) -> dict[str, Any]:
     """Return what an annotation adds to the schema of its type. A function that refuses addresses adds nothing."""
     if isinstance(of, Limits):
-        return {name: getattr(of, key) for key, name in BOUNDS.items() if getattr(of, key) is not None}
+        return {name: getattr(of, key) for key, name in BOUNDS.items() if math.isfinite(getattr(of, key))}
     if isinstance(of, Pattern):
         return {"pattern": f"^{of.regex}$"}
     return {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.settings.score_files import within
-from transformer.config.reading import Positive, Whole, keys, read
+from transformer.config.reading import Positive, Whole, hints, read
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -43,7 +43,7 @@ class Cost:
 
 def timing_of(times: Any, where: str) -> Timing:
     """Return the entries of a times file that are needed here. `where` names the file."""
-    return read(Timing, {key: within(times, key) for key in keys(Timing)}, where)
+    return read(Timing, {key: within(times, key) for key in hints(Timing)}, where)
 
 
 def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mapping[str, Any]) -> Cost:

@@ -23,7 +23,7 @@ from pipeline.scoring.intervals import Score
 from pipeline.settings.score_files import within
 from pipeline.settings.selection import bpe_dropout, run_settings
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, keys, read_saved
+from transformer.config.reading import UserError, hints, read_saved
 from transformer.config.training import TrainingConfig
 from transformer.files import digest, read_json
 
@@ -126,9 +126,9 @@ class Results:
 
 
 SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature")
-SAME = ["corpus", *keys(ModelConfig), *keys(TrainingConfig)]  # what is equal in two results of one run
+SAME = ["corpus", *hints(ModelConfig), *hints(TrainingConfig)]  # what is equal in two results of one run
 HEAD = ["run", "selected", "model", "differences", "languages"]
-COLUMNS = [*HEAD, *SAME, "bpe_dropout", *FACTS, *TIMES, *(f"cost {key}" for key in keys(Cost))]
+COLUMNS = [*HEAD, *SAME, "bpe_dropout", *FACTS, *TIMES, *(f"cost {key}" for key in hints(Cost))]
 
 
 def load_results(params: Mapping, results: Path) -> Results:

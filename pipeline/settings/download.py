@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pipeline.settings.addresses import Address, FileAddress, is_url, shards
 from pipeline.settings.params import entry
-from transformer.config.reading import Count, Pattern, UserError, convert, keys, read, require, unknown
+from transformer.config.reading import Count, Pattern, UserError, convert, hints, read, require, unknown
 
 SETS = ("train", "dev", "test", "test_filtered")
 Sha256 = Annotated[str, Pattern("[0-9a-fA-F]{64}", "a text of 64 hexadecimal digits")]
@@ -89,7 +89,7 @@ class Part:
     hold_out: Count | None  # take this many pairs out of train
 
     def __post_init__(self) -> None:
-        given = {key for key in keys(Part) if getattr(self, key) is not None}
+        given = {key for key in hints(Part) if getattr(self, key) is not None}
         form = given - {"first", "encoding"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from ruamel.yaml import YAML, YAMLError
 
-from transformer.config.reading import Pattern, UserError, read, shown, similar, unknown
+from transformer.config.reading import Pattern, Settings, UserError, read, shown, similar, unknown
 
 PARAMS = Path("params.yaml")
-Settings = TypeVar("Settings")
 
 # A name without characters that have a meaning in paths, in a shell or in DVC's keys of params.yaml (`a.b`)
 Name = Annotated[str, Pattern("[A-Za-z0-9][A-Za-z0-9_-]*", "a name of letters, digits, - and _ (not first)")]

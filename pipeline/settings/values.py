@@ -13,7 +13,7 @@ from pipeline.settings.decodings import Samples, samples_of
 from pipeline.settings.params import entry
 from transformer.config.decoders import Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import hints, keys, read
+from transformer.config.reading import hints, read
 from transformer.config.value import ValueConfig
 
 OF_SOURCE = "source_probability"
@@ -74,5 +74,5 @@ def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
         merged["score"] = OF_SOURCE
     config = read(DecodingConfig, params["base"]["decoding"], "params.yaml: base.decoding")
     samples = samples_of(params, merged["samples"], f"{where}.samples", config)
-    settings = read(ValueConfig, {key: merged[key] for key in keys(ValueConfig)}, where)
+    settings = read(ValueConfig, {key: merged[key] for key in hints(ValueConfig)}, where)
     return ValueRun(values["model"], values["corpus"], settings, samples, values.get("reverse"))

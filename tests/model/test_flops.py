@@ -15,7 +15,7 @@ from pipeline import flops as stage
 from pipeline.costs import training_cost
 from tests.models import lengths_of
 from tests.pairs import Listed
-from transformer.config.reading import UserError, keys
+from transformer.config.reading import UserError, hints
 from transformer.data import Batches
 from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.model import Transformer
@@ -157,7 +157,7 @@ def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak
 
 
 NEEDED = {
-    "training": ["steps", *keys(Lengths), "settings", "settings.model", "settings.model.d_model"],
+    "training": ["steps", *hints(Lengths), "settings", "settings.model", "settings.model.d_model"],
     "corpus": ["vocabulary_size"],
 }
 PLACES = [(file, key) for file in NEEDED for key in NEEDED[file]]

@@ -10,19 +10,20 @@ import contextlib
 import dataclasses
 import difflib
 import functools
+import math
 import re
 import reprlib
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Generic, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 SHORT = reprlib.Repr()
 SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
 
-Settings = TypeVar("Settings")
+Settings = TypeVar("Settings", bound=Hashable)
 
 
 class UserError(ValueError):
@@ -36,19 +37,19 @@ class UserError(ValueError):
 class Limits:
     """The numbers that a setting may have, as an annotation of its type: `Annotated[int, Limits(ge=1)]`."""
 
-    ge: float | None = None
-    gt: float | None = None
-    le: float | None = None
-    lt: float | None = None
+    ge: float = -math.inf
+    gt: float = -math.inf
+    le: float = math.inf
+    lt: float = math.inf
 
     def __call__(self, value: float) -> bool:
-        low = (self.ge is None or value >= self.ge) and (self.gt is None or value > self.gt)
-        return low and (self.le is None or value <= self.le) and (self.lt is None or value < self.lt)
+        return self.ge <= value <= self.le and self.gt < value < self.lt
 
     def __str__(self) -> str:
-        low = f" above {self.gt}" if self.gt is not None else f" from {self.ge}" if self.ge is not None else ""
-        up = " up to" if self.gt is not None else " to"
-        high = f"{up} {self.le}" if self.le is not None else f"{up} below {self.lt}" if self.lt is not None else ""
+        above = self.gt > -math.inf
+        low = f" above {self.gt}" if above else f" from {self.ge}" if self.ge > -math.inf else ""
+        up = " up to" if above else " to"
+        high = f"{up} {self.le}" if self.le < math.inf else f"{up} below {self.lt}" if self.lt < math.inf else ""
         return f"{low}{high}"
 
 
@@ -111,7 +112,7 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
     """
     given = read_keys(cls, values, where)
     with placed(where):
-        return cls(**{key: given.get(key) for key in keys(cls)})
+        return cls(**{key: given.get(key) for key in hints(cls)})
 
 
 def read_keys(kind: Any, values: Any, where: str) -> dict[str, Any]:
@@ -138,25 +139,20 @@ def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
     It supplies missing keys. Raises UserError as `read` does; an unknown key means that newer code made the file.
     """
     if isinstance(values, Mapping):
-        if unknown_keys := [key for key in values if key not in keys(cls)]:
+        if unknown_keys := [key for key in values if key not in hints(cls)]:
             raise UserError(
                 f"{where}: unknown settings {shown(unknown_keys)}: the model was made by newer code than this; "
-                f"update the code, or use a model whose settings are {', '.join(keys(cls))}"
+                f"update the code, or use a model whose settings are {', '.join(hints(cls))}"
             )
         values = {**getattr(cls, "ABSENT", {}), **values}
     return read(cls, values, where)
-
-
-def keys(cls: type) -> list[str]:
-    """The names of the settings in `cls`."""
-    return [field.name for field in dataclasses.fields(cls)]
 
 
 @functools.cache
 def hints(cls: type) -> dict[str, Any]:
     """The annotation of each setting in `cls`."""
     of = typing.get_type_hints(cls, include_extras=True)
-    return {key: of[key] for key in keys(cls)}
+    return {field.name: of[field.name] for field in dataclasses.fields(cls)}
 
 
 def settings_of(kind: Any, values: Mapping[str, Any]) -> dict[str, tuple[Any, bool]]:
@@ -216,8 +212,7 @@ def require_valid(settings: Any) -> None:
 def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
     """`value` converted to the annotation `kind`. A bool is not a number.
 
-    Where a list of dataclasses is expected, a mapping is read as a list with one entry; likewise a text, in a list of
-    addresses or of other texts with a rule.
+    Where a list is expected, another value is read as its only entry, unless the entries are texts without a rule.
 
     Raises UserError, whose lines name `where`, for another value. They describe the annotation `said`, by default `kind`.
     """
@@ -237,23 +232,20 @@ def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
         return read_keys(kind, value, where)
     if is_settings(kind):
         return read(kind, value, where)
-    if origin is Literal and isinstance(value, str) and value in arguments:
+    if origin is Literal and value in arguments:
         return value
-    single = Mapping if origin is tuple and is_settings(arguments[0]) else str
-    if origin is tuple and isinstance(value, single) and arguments[-1] is Ellipsis and arguments[0] is not str:
+    several = isinstance(value, (list, tuple))
+    if origin is tuple and not several and arguments[-1] is Ellipsis and arguments[0] is not str:
         return (convert(arguments[0], value, where),)
-    if origin is tuple and isinstance(value, (list, tuple)):
+    if origin is tuple and several:
         of = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
         if len(of) == len(value):
             return tuple(together(partial(convert, of[i], item, f"{where}[{i}]") for i, item in enumerate(value)))
     if origin is dict and isinstance(value, Mapping):
         return dict(together(partial(convert_item, arguments, item, where) for item in value.items()))
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is float and number and abs(value) <= sys.float_info.max:  # NaN is refused, too
+    if kind is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:  # NaN is refused, too
         return float(value)
-    if kind is int and number and isinstance(value, int):
-        return value
-    if kind in (bool, str) and isinstance(value, kind):
+    if kind in (bool, int, str) and type(value) is kind:
         return value
     raise UserError(f"{where.removesuffix(':')}: {shown(value)} is not possible; {describe(said or kind)} is expected")
 
