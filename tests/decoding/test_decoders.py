@@ -47,7 +47,6 @@ from transformer.config.decoding import BeamConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders import beam
-from transformer.decoders.exact import Walk, depth_first
 from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
@@ -155,9 +154,10 @@ def test_exact_search_out_of_steps_says_so_and_keeps_the_best_it_has(decoder):
         assert short.score <= full.score + 1e-6
         if len(first.ids) < 9:
             assert short.score >= first.score - 1e-6
-    tree, walk = Tree(Table(logits[:1]), 1), Walk(9, beams[0], steps_left=5)
-    depth_first(tree, [walk], CPU)
-    assert tree.calls == 5 and not walk.finished
+    tree, one = Tree(Table(logits[:1]), 1), batch_of(logits[:1], [9])
+    one.tree = lambda slots: tree
+    ((found,),) = decoder("exact", beam=1, max_steps=5).search(one, 1)
+    assert tree.calls == 5 and not found.finished
 
 
 # Sampling

@@ -2,13 +2,13 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from tests.decoding.prefixes import (
-    CPU,
     SOURCES,
     VOCABULARY,
     WORDS,
@@ -29,9 +29,9 @@ from tests.decoding.prefixes import (
 from tests.refusals import refused
 from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS
-from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
+from transformer.decoders.mcts import Mcts, Search, decoded, most_visited
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.steps import Batch, Counted, TreeStep
+from transformer.decoders.steps import Batch, Counted, TreeStep, tree_search
 from transformer.decoders.value_beam import ValueBeam
 
 LIMIT = 4
@@ -58,7 +58,13 @@ def searched(logits, config, penalty, value=lambda sentence, prefix: 0.0, metric
     step = tree_of(logits, value)
     limits, metrics = limits or [LIMIT] * len(logits), metrics or [None] * len(logits)
     searches = [Search(limit, penalty, config, metric) for limit, metric in zip(limits, metrics)]
-    return tree_search(step, searches, config, column if config.objective == "value" else None, CPU), step
+    return run(step, searches, config), step
+
+
+def run(tree, searches, config):
+    batch, values = Uncached(None, []), column if config.objective == "value" else None
+    batch.tree = lambda slots: tree
+    return best_of(tree_search(batch, 0, [each.run() for each in searches], partial(decoded, own=config, values=values)))
 
 
 def perfect(scores):
@@ -155,7 +161,7 @@ def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
     logits[..., EOS] = -30.0
     results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
     assert [len(result.ids) for result in results] == limits
-    assert tree_search(tree_of(logits[:0]), [], mcts(), column, CPU) == []
+    assert run(tree_of(logits[:0]), [], mcts()) == []
 
 
 def test_a_value_of_zero_is_a_visit(decoding_settings):
@@ -195,7 +201,7 @@ def test_the_subtree_of_the_move_is_kept_and_no_sentence_waits_for_another(decod
     assert sum(map(len, step.decoded)) < 0.7 * (moves * config.simulations)
     assert step.calls == max(map(len, step.decoded)) and len({len(prefixes) for prefixes in step.decoded}) > 1
     searches = [Search(LIMIT, decoding_settings(), config) for _ in logits]
-    tree_search(tree_of(logits, perfect(scores)), searches, config, column, CPU)
+    run(tree_of(logits, perfect(scores)), searches, config)
     for each in searches:  # a discarded node gives its slot back
         in_tree = [node.slot for node in each.root.subtree() if node.slot >= 0]
         assert sorted([*in_tree, *each.free]) == list(range(each.slots))
@@ -211,7 +217,7 @@ def whole(search: Search) -> Search:
 def test_running_means_are_backed_up(decoding_settings):
     logits, scores = random_logits(1), random_scores(1)
     tree = whole(Search(LIMIT, decoding_settings(), mcts(simulations=50)))
-    tree_search(tree_of(logits, perfect(scores)), [tree], mcts(simulations=50), column, CPU)
+    run(tree_of(logits, perfect(scores)), [tree], mcts(simulations=50))
     root = tree.root
     assert root.visits == 51 and root.visits_K.sum() == 50
     for rank, child in root.children.items():
@@ -228,14 +234,14 @@ def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decod
     (logits,), penalty = random_logits(1), decoding_settings()
     config = mcts(simulations=30, objective="log_probability")
     tree = whole(Search(LIMIT, penalty, config))
-    tree_search(tree_of(logits[None]), [tree], config, None, CPU)
+    run(tree_of(logits[None]), [tree], config)
     valued = [node for node in tree.root.subtree() if node.value is not None]
     assert max(node.depth for node in valued) == LIMIT
     for node in valued:
         prefix = [*node.ids, *[node.token] * (node.token == EOS)]
         assert node.value == pytest.approx(score(logits, greedy(logits, prefix), penalty), abs=1e-5)
     narrow = whole(Search(LIMIT, penalty, few := mcts(children=2, temperature=2.0, objective="log_probability")))
-    tree_search(tree_of(logits[None]), [narrow], few, None, CPU)
+    run(tree_of(logits[None]), [narrow], few)
     priors, places = (logits[0, BOS, [EOS, *WORDS]] / 2).softmax(-1).topk(2)
     assert narrow.root.decoded.token_K == [[EOS, *WORDS][place] for place in places]
     assert narrow.root.decoded.prior_K.tolist() == pytest.approx(priors.tolist()), "of the whole vocabulary"

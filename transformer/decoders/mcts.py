@@ -6,26 +6,22 @@ After the simulations, the most visited child of the root gives the next token. 
 and its subtree is kept. If the value of a node is the score of its greedy completion, the result is the best completion
 (see `Search.preference`). If a value head gives the values, the result is the sequence of tokens at the roots.
 
-A generator searches each sentence and yields the nodes to decode. One call of the model decodes one node of every
-unfinished sentence.
-
 Shapes: B sentences, K children of a node, the most probable first, D d_model, V vocabulary.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from transformer.config.decoders import MctsConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import length_penalty
-from transformer.decoders.steps import Batch, Counted, Translation, next_logits
+from transformer.decoders.steps import Batch, Request, Translation, tree_search
 from transformer.value import Values
 
 Metric = Callable[[int, list[int]], float]
@@ -49,8 +45,8 @@ class Mcts:
             Search(limit, self.config, self.own, partial(self.metric, number) if self.metric else None)
             for limit, number in zip(batch.limits, batch.numbers)
         ]
-        results = tree_search(batch.tree(2 * self.own.simulations), searches, self.own, self.values, batch.device)
-        return [[result] for result in results]
+        answers = partial(decoded, own=self.own, values=self.values)
+        return tree_search(batch, 2 * self.own.simulations, [search.run() for search in searches], answers)
 
     def width(self, n_best: int) -> int:
         """The memory of a sentence's tree, as a number of hypotheses of a beam.
@@ -59,10 +55,6 @@ class Mcts:
         estimate of the number of positions.
         """
         return 1 + self.own.simulations // 16
-
-
-Request = tuple[int, int, int]
-"""A node to decode: its token, the slot of its parent (-1 for BOS) and its own slot (see `TreeStep`)."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +104,10 @@ class Node:
 
 def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Values | None) -> Iterator[Decoded]:
     """The `own.children` most probable children of each node. Priors are normalised over the whole vocabulary."""
-    logits_BV = next_logits(logits_BV)
-    log_prob_BV = logits_BV.log_softmax(-1)
-    log_prob_BK, token_BK = log_prob_BV.topk(min(own.children, logits_BV.shape[1] - 2))
+    log_prob_BK, token_BK = logits_BV.log_softmax(-1).topk(min(own.children, logits_BV.shape[1] - 2))
     prior_BK = (logits_BV / own.temperature).softmax(-1).gather(1, token_BK)
     value_B = values(hidden_BD).tolist() if values else [None] * len(token_BK)
-    yield from map(Decoded, token_BK.tolist(), log_prob_BK.tolist(), prior_BK.cpu().numpy(), value_B)
+    return map(Decoded, token_BK.tolist(), log_prob_BK.tolist(), prior_BK.cpu().numpy(), value_B)
 
 
 class Search:
@@ -247,28 +237,3 @@ def most_visited(node: Node) -> int:
     """The rank of the most visited child. A tie is decided by the higher mean, then by the higher probability."""
     most_K = node.visits_K == node.visits_K.max()
     return int(np.where(most_K, node.mean_K, -math.inf).argmax())
-
-
-def tree_search(
-    tree: Counted, searches: Sequence[Search], own: MctsConfig, values: Values | None, device: torch.device
-) -> list[Translation]:
-    """Run the searches together: each call of `tree` decodes one node of every sentence that is not finished."""
-    results: dict[int, Translation] = {}
-    running = [(number, search.run()) for number, search in enumerate(searches)]
-    answers: list[Decoded | None] = [None] * len(running)
-    while running:
-        requests, rows = [], []
-        for row, ((number, generator), answer) in enumerate(zip(running, answers)):
-            try:
-                requests.append(generator.send(answer))  # type: ignore[arg-type]  # the first answer is None
-                rows.append(row)
-            except StopIteration as end:
-                results[number] = end.value
-        if requests:
-            if len(rows) < len(running):
-                tree.select(torch.tensor(rows, device=device))
-            asked_3B1 = torch.tensor(requests, device=device).T[:, :, None]
-            logits_BV = tree(*asked_3B1)[:, 0]
-            answers = list(decoded(tree.hidden_BKD[:, 0], logits_BV, own, values))
-        running = [running[row] for row in rows]
-    return [results[number] for number in range(len(searches))]

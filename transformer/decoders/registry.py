@@ -1,5 +1,6 @@
 """Every decoder by its name in params.yaml."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,6 @@ from transformer.config.reading import UserError
 from transformer.decoders.beam import Beam
 from transformer.decoders.diverse import Diverse
 from transformer.decoders.exact import Exact
-from transformer.decoders.greedy import Greedy
 from transformer.decoders.mbr import Mbr, Pool, Utility
 from transformer.decoders.mcts import Mcts, Metric
 from transformer.decoders.sampling import Sampling
@@ -16,7 +16,7 @@ from transformer.decoders.steps import Decoder
 from transformer.decoders.value_beam import ValueBeam
 from transformer.value import Values
 
-SIMPLE: dict[str, Any] = {"beam": Beam, "greedy": Greedy, "sampling": Sampling, "diverse": Diverse, "exact": Exact}
+SIMPLE: dict[str, Any] = {"beam": Beam, "sampling": Sampling, "diverse": Diverse, "exact": Exact}
 
 
 def decoder_of(
@@ -34,6 +34,8 @@ def decoder_of(
         assert utility
         pools = {key: Pool(decoder_of(part, utility, values, metrics), part.number) for key, part in choice.parts.items()}
         return Mbr(**pools, utility=utility(choice.own.utility))
+    if choice.decoder == "greedy":
+        return Beam(dataclasses.replace(choice.config, beam=1, alpha=0.0))
     if choice.decoder in SIMPLE:
         return SIMPLE[choice.decoder](choice.config, choice.own)
     own = choice.own

@@ -6,10 +6,10 @@ V vocabulary.
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,11 @@ Step = Callable[[Tensor, Tensor], Tensor]
 
 An origin is the hypothesis of the previous call that the token continues: its index into that call's flattened [B, K]. At
 the first call K is 1 and each token is its own origin. A search may drop a sentence, with all its hypotheses."""
+
+Request = tuple[int, int, int]
+"""A node of a tree to decode: its token, the slot of its parent (-1 for BOS) and its own slot (see `TreeStep`)."""
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -252,3 +257,33 @@ class TreeStep(Cached):
             keys.slot_BK = slot_BK
         place = position_BK, int(position_BK.max()) + 1
         return self.decode(tokens_BK, float_mask(path_BKN, self.source_mask.dtype), place)
+
+
+def tree_search(
+    batch: Batch,
+    slots: int,
+    searches: Sequence[Generator[Request, Answer, Translation]],
+    answers: Callable[[Tensor, Tensor], Iterable[Answer]],
+) -> list[list[Translation]]:
+    """The translation that the search of each sentence returns. `slots` are those of `Batch.tree`.
+
+    A search yields the nodes to decode. One call of the models decodes one node of every unfinished search. `answers` takes
+    the decoder's output [B, D] and the logits [B, V], and returns what each search receives.
+    """
+    tree, results = batch.tree(slots), dict[int, list[Translation]]()
+    running, received = [*enumerate(searches)], list[Any]([None] * len(searches))
+    while running:
+        requests, rows = [], []
+        for row, ((number, search), answer) in enumerate(zip(running, received)):
+            try:
+                requests.append(search.send(answer))
+                rows.append(row)
+            except StopIteration as end:
+                results[number] = [end.value]
+        if requests:
+            if len(rows) < len(running):
+                tree.select(torch.tensor(rows, device=batch.device))
+            logits_BKV = tree(*torch.tensor(requests, device=batch.device).T[:, :, None])
+            received = [*answers(tree.hidden_BKD[:, 0], next_logits(logits_BKV[:, 0]))]
+        running = [running[row] for row in rows]
+    return [results[number] for number in range(len(searches))]
