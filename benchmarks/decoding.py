@@ -65,8 +65,8 @@ def ours(model: Transformer, config: DecodingConfig) -> Translate:
     converted = model_in(config.precision, model)
 
     def translations(sources: Batch, batches: list[list[int]]) -> Iterator[Batch]:
-        for searched in search_batches([converted], sources, batches, Beam(config), config, 1):
-            yield [best.ids for best, *_ in searched.translations]
+        for found, _ in search_batches([converted], sources, batches, Beam(config), config, 1):
+            yield [best.ids for best, *_ in found]
 
     return translations
 

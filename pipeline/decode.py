@@ -14,7 +14,6 @@ import argparse
 import math
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -44,10 +43,13 @@ def of_references(translator: Translator, source: list[str], target: list[str]) 
     The loss is without label smoothing. `accuracy` is the share of pieces that are the model's most probable one, and
     `calibration_error` the mean distance between this share and the probability. All are in float32.
     """
-    arrays = list[Any]()
-    for ids in map(translator.encode, (source, target)):
-        arrays += [np.array([*chain(*ids)], np.int64), np.cumsum([0, *map(len, ids)])]
-    on = translator.model, BinarisedSet(*arrays), translator.config.batch_tokens, translator.device
+
+    def binarised(lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        ids = translator.encode(lines)
+        return np.array([*chain(*ids)], np.int64), np.cumsum([0, *map(len, ids)])
+
+    pairs = BinarisedSet(binarised(source), binarised(target))
+    on = translator.model, pairs, translator.config.batch_tokens, translator.device
     loss, (confidence_N, right_N) = mean_loss(*on), confidences(*on)
     bins = [
         {"probability": each["value"], "accuracy": each["score"], "tokens": each["prefixes"]}

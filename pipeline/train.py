@@ -45,7 +45,7 @@ from transformer.device import precision_of
 from transformer.files import atomic, atomic_folder, digest, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
-from transformer.store import Reader, Store
+from transformer.store import Store
 from transformer.training import Diverged, Trainer, batches_of, new_state
 
 
@@ -86,7 +86,7 @@ def trainer(
     layers = fast.layers(device, options.kernels)
     network = Transformer(model, describe(data)["vocabulary_size"], layers)
     identity = identity_of(device, precision, config.threads)
-    store = (Reader if group.rank else Store)(place, config.keep, identity | {"settings and data": place.name})
+    store = Store(place, config.keep, identity | {"settings and data": place.name}, writes=group.rank == 0)
     state = new_state(network, config, device)
     if device.type == "cuda" and options.kernels == "auto" and (reason := fast.hindrance()):
         say(f"our kernels are not used, which is slower: {reason}")

@@ -10,7 +10,7 @@ from transformer import fast
 from transformer.fast.dropout import Dropout
 from transformer.model import Transformer
 from transformer.parallel import SINGLE_PROCESS
-from transformer.store import Reader, Store
+from transformer.store import Store
 from transformer.training import Trainer, batches_of, new_state
 
 CPU = torch.device("cpu")
@@ -22,7 +22,8 @@ def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS, precis
     model = Transformer(model_config, 90, fast.layers(CPU))
     pairs = pairs or Pairs(60, 12)
     batches = batches_of(pairs, config)
-    place = (Reader if group.rank else Store)(folder, config.keep, {"device": "cpu", "precision": precision, "threads": 1})
+    identity = {"device": "cpu", "precision": precision, "threads": 1}
+    place = Store(folder, config.keep, identity, writes=group.rank == 0)
     state = new_state(model, config, CPU)
     place.resume(state)
     return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, precision, 1e9, workers=group)

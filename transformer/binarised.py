@@ -27,23 +27,20 @@ class BinarisedSet:
     A set in several segmentations has all pairs in the first one, then all pairs in the second one, and so on.
     """
 
-    source_ids: np.ndarray
-    source_offsets: np.ndarray
-    target_ids: np.ndarray
-    target_offsets: np.ndarray
+    source: tuple[np.ndarray, np.ndarray]  # ids and offsets
+    target: tuple[np.ndarray, np.ndarray]
     segmentations: int = 1
 
     def __len__(self) -> int:
-        return len(self.source_offsets) - 1
+        return len(self.source[1]) - 1
 
     def lengths(self, side: str) -> np.ndarray:
         """The number of ids in each line of "source" or "target", [P] int64."""
-        return np.diff(self.source_offsets if side == "source" else self.target_offsets)
+        return np.diff(getattr(self, side)[1])
 
     def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The ids of the lines `numbers` of a side, one line after the other, and the number of ids in each line."""
-        source = side == "source"
-        ids, offsets = (self.source_ids, self.source_offsets) if source else (self.target_ids, self.target_offsets)
+        ids, offsets = getattr(self, side)
         starts, lengths = offsets[numbers], offsets[numbers + 1] - offsets[numbers]
         begins = np.cumsum(lengths) - lengths  # in the result
         return ids[np.repeat(starts - begins, lengths) + np.arange(lengths.sum())], lengths
@@ -68,12 +65,12 @@ def open_binarised(folder: Path, name: str, vocabulary_sha256: str = "") -> Bina
             f"{folder} was binarised with the vocabulary {description['vocabulary_sha256'][:12]}; "
             f"run binarise with the vocabulary {vocabulary_sha256[:12]}"
         )
-    arrays = {
-        f"{side}_{part}": mapped(folder / f"{name}.{side}.{part}.npy", description["sha256"])
-        for side in SIDES
+    ids, offsets = (
+        [mapped(folder / f"{name}.{side}.{part}.npy", description["sha256"]) for side in SIDES]
         for part in ("ids", "offsets")
-    }
-    return BinarisedSet(**arrays, segmentations=segmentations_of(description["sets"][name]))
+    )
+    source, target = zip(ids, offsets)
+    return BinarisedSet(source, target, segmentations_of(description["sets"][name]))
 
 
 def describe(folder: Path) -> dict[str, Any]:

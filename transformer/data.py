@@ -42,16 +42,14 @@ class Batches:
         self.left_out = round((len(pairs) - len(self.used)) / segmentations)  # in an epoch, on average
         # Sorting takes seconds for millions of pairs, so the next epoch is ordered during this one.
         self.epoch, self.orders = -1, Prefetch(self.ordered, 1)
-        ends = np.arange(segmentations + 1) * (len(pairs) // segmentations)
-        self.segmentations = [self.used[slice(*self.used.searchsorted(ends[i : i + 2]))] for i in range(segmentations)]
-        self.ranks: list[np.ndarray] = []  # the result of `by_length` for each segmentation
-        self.cuts: list[tuple[np.ndarray, np.ndarray]] = []  # the result of `cut` for each segmentation
+        self.segmentations: list[tuple[np.ndarray, ...]] = []  # the pairs of each, their ranks, and the result of `cut`
         if len(self.used):
-            for used in self.segmentations:
-                self.ranks.append(self.by_length(used))
-                in_order = used[np.argsort(self.ranks[-1], kind="stable")]
-                self.cuts.append(self.cut(self.source[in_order], self.target[in_order]))
-        self.ends = np.cumsum([len(starts) - 1 for _, starts in self.cuts])  # batches up to the end of each segmentation
+            starts = np.arange(1, segmentations) * (len(pairs) // segmentations)
+            for used in np.split(self.used, self.used.searchsorted(starts)):
+                rank_P = self.by_length(used)
+                in_order = used[np.argsort(rank_P, kind="stable")]
+                self.segmentations.append((used, rank_P, *self.cut(self.source[in_order], self.target[in_order])))
+        self.ends = np.cumsum([len(starts) - 1 for *_, starts in self.segmentations])  # batches up to the end of each
 
     def cut(self, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Divide sorted pairs with these lengths into batches. Return two arrays.
@@ -71,19 +69,17 @@ class Batches:
         segmentation = int(self.ends.searchsorted(place, "right"))
         epoch = cycle * len(self.ends) + segmentation
         if epoch != self.epoch:
-            self.epoch, (self.order, self.places) = epoch, self.orders(epoch)
-        starts, first = self.cuts[segmentation][1], self.ends[segmentation] - len(self.places)
-        number = self.places[place - first]
-        return self.order[starts[number] : starts[number + 1]]
+            self.epoch, self.batches = epoch, self.orders(epoch)
+        return self.batches[place - self.ends[segmentation]]  # counted back from the last one
 
-    def ordered(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs of an epoch, arranged as `cut` arranged the sorted pairs, and the order of the batches."""
+    def ordered(self, epoch: int) -> list[np.ndarray]:
+        """The batches of an epoch: its pairs, arranged as `cut` arranged the sorted pairs."""
         random = np.random.default_rng([self.seed, epoch])
-        segmentation = epoch % len(self.cuts)
-        used, (arrangement, starts) = self.segmentations[segmentation], self.cuts[segmentation]
+        used, rank_P, arrangement, starts = self.segmentations[epoch % len(self.segmentations)]
         shuffled = np.argsort(random.random(len(used)), kind="stable")
-        in_order = shuffled[np.argsort(self.ranks[segmentation][shuffled], kind="stable")]
-        return used[in_order][arrangement], random.permutation(len(starts) - 1)
+        in_order = shuffled[np.argsort(rank_P[shuffled], kind="stable")]
+        arranged = used[in_order][arrangement]
+        return [arranged[starts[number] : starts[number + 1]] for number in random.permutation(len(starts) - 1)]
 
     def by_length(self, used: np.ndarray) -> np.ndarray:
         """The rank of each pair in `used`, by source length in bands of 10%, then target length, then source length.
@@ -182,17 +178,14 @@ class MixedBatches(Batches):
 
 def filled(source_P: np.ndarray, target_P: np.ndarray, width: int) -> np.ndarray:
     """The row of each pair: `first_fit` of `POOL` pairs at a time."""
-    row_P, rows, start = np.empty(len(source_P), np.int64), 0, 0
-    while start < len(source_P):
-        left = len(source_P) - start
-        size = min(left, POOL)
-        count = min(left // size, POOLS)
-        pools = slice(start, start + count * size)
-        row_QP = first_fit(source_P[pools].reshape(count, size), target_P[pools].reshape(count, size), width)
-        rows_Q = row_QP.max(1) + 1
-        row_P[pools] = (row_QP + (rows + np.cumsum(rows_Q) - rows_Q)[:, None]).flatten()
-        rows, start = rows + rows_Q.sum(), pools.stop
-    return row_P
+    number, more = len(source_P), -len(source_P) % POOL  # empty pairs, in the first row of the last pool
+    source_QP, target_QP = (np.pad(side, (0, more)).reshape(-1, POOL) for side in (source_P, target_P))
+    row_QP = np.empty(source_QP.shape, np.int64)
+    for start in range(0, len(row_QP), POOLS):
+        pools = slice(start, start + POOLS)
+        row_QP[pools] = first_fit(source_QP[pools], target_QP[pools], width)
+    rows_Q = row_QP.max(1) + 1
+    return (row_QP + (np.cumsum(rows_Q) - rows_Q)[:, None]).flatten()[:number]
 
 
 def first_fit(source_QP: np.ndarray, target_QP: np.ndarray, width: int) -> np.ndarray:

@@ -40,14 +40,6 @@ COPIES: WeakKeyDictionary[Transformer, Transformer] = WeakKeyDictionary()  # of 
 
 
 @dataclasses.dataclass(frozen=True)
-class Searched:
-    """The result of a batch: the translations of each sentence, best first, and the number of prefixes scored for them."""
-
-    translations: list[list[Translation]]
-    calls: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Hypothesis:
     """A translation of a line. A field that was not requested is None. An empty line has no pieces and no attention."""
 
@@ -95,19 +87,19 @@ def search_batches(
     decoder: Decoder,
     config: DecodingConfig,
     n_best: int,
-) -> Iterator[Searched]:
-    """At most `n_best` translations of each sentence, batch by batch. A batch has the numbers of its `sources`.
+) -> Iterator[tuple[list[list[Translation]], int]]:
+    """At most `n_best` translations of each sentence, batch by batch, with the number of prefixes scored for the batch.
 
-    Several models are an ensemble. The precision is that of their weights. On a CPU several batches are decoded
-    concurrently and share the `threads`. At the end, also after an exception or Ctrl-C, the searches of other threads
-    stop, and batches not yet begun are left undone.
+    A batch has the numbers of its `sources`. Several models are an ensemble. The precision is that of their weights. On a
+    CPU several batches are decoded concurrently and share the `threads`. At the end, also after an exception or Ctrl-C,
+    the searches of other threads stop, and batches not yet begun are left undone.
     """
     number, stop = at_once(models[0].embedding.device, config.threads), threading.Event()
 
     @torch.inference_mode()
-    def search(numbers: Sequence[int]) -> Searched:
+    def search(numbers: Sequence[int]) -> tuple[list[list[Translation]], int]:
         batch = Batch(models, [sources[number] for number in numbers], numbers, config.extra_length, stop)
-        return Searched(decoder.search(batch, n_best), batch.calls)
+        return decoder.search(batch, n_best), batch.calls
 
     pool = ThreadPoolExecutor(number, "decode", begin_with, (config.threads // number,))
     try:
@@ -119,8 +111,8 @@ def search_batches(
 
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:
     """The paper's translations of one batch."""
-    (found,) = search_batches([model], sources, [range(len(sources))], Beam(config), config, 1)
-    return [translations[0] for translations in found.translations]
+    ((found, _),) = search_batches([model], sources, [range(len(sources))], Beam(config), config, 1)
+    return [translations[0] for translations in found]
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> list[list[int]]:

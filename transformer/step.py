@@ -74,12 +74,9 @@ class Step:
         `place` has the number of the step and of this worker, on which random numbers depend. Raises UserError as
         `repeated` does.
         """
-        parts = given
 
         def work(limit: int) -> Tensor:
-            nonlocal parts
-            if parts.limit != limit:
-                parts = self.divide(batches, given.numbers)
+            parts = given if limit == given.limit else self.divide(batches, given.numbers)
             self.seed(*place)
             self.state.optimiser.zero_grad()
             total = torch.zeros((), dtype=torch.float64, device=self.device)

@@ -74,15 +74,20 @@ class TrainingState:
 
 
 class Store:
-    """The folder of one training. A state is resumed only if it was saved with the same `identity`."""
+    """The folder of one training. A state is resumed only if it was saved with the same `identity`.
 
-    def __init__(self, folder: Path, keep: int, identity: dict[str, Any]) -> None:
+    The store of the first worker `writes`. Those of the others read the state, and write and remove no file.
+    """
+
+    def __init__(self, folder: Path, keep: int, identity: dict[str, Any], writes: bool = True) -> None:
         self.state, self.log = folder / "state.safetensors", folder / "training.jsonl"
         self.checkpoints, self.keep, self.identity = folder / "checkpoints", keep, identity
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        self.saved = 0  # the step of the saved state
+        self.saved, self.writes = 0, writes  # the step of the saved state
 
     def save(self, state: TrainingState) -> None:
+        if not self.writes:
+            return
         if self.log.exists():
             with open(self.log, "rb+") as file:
                 os.fsync(file.fileno())
@@ -110,7 +115,10 @@ class Store:
                 raise UserError(f"{self.state} was made with {differ}: change it back, or remove the file")
             state.restore(tensors, description["numbers"], self.state)
         self.saved = state.step
-        self.cut_back(state, files)
+        if self.writes:
+            self.cut_back(state, files)
+        else:
+            state.loss_sum.zero_()  # the first worker has the sum over all workers
         return state.step > 0
 
     def cut_back(self, state: TrainingState, files: dict[str, Any]) -> None:
@@ -140,14 +148,16 @@ class Store:
                 yield from itertools.takewhile(is_whole, file)
 
     def record(self, entry: dict[str, Any]) -> None:
-        with naming(self.log), open(self.log, "ab") as file:
-            file.write(json.dumps(entry).encode() + b"\n")
+        if self.writes:
+            with naming(self.log), open(self.log, "ab") as file:
+                file.write(json.dumps(entry).encode() + b"\n")
 
     def save_weights(self, state: TrainingState) -> None:
         """Save a checkpoint of the weights for averaging. Then remove old ones (see `prune`)."""
-        path = self.checkpoints / f"step-{state.step:08d}.safetensors"
-        write_tensors(path, state.model.state_dict(), {"step": state.step})
-        self.prune()
+        if self.writes:
+            path = self.checkpoints / f"step-{state.step:08d}.safetensors"
+            write_tensors(path, state.model.state_dict(), {"step": state.step})
+            self.prune()
 
     def prune(self) -> None:
         """Keep the last `keep` checkpoints, and the last `keep` up to the saved state, from which a training resumes."""
@@ -158,20 +168,6 @@ class Store:
 
     def weights(self) -> list[tuple[int, Path]]:
         return step_files(self.checkpoints)
-
-
-class Reader(Store):
-    """The store of every worker but the first. It reads the state and writes no file."""
-
-    def resume(self, state: TrainingState) -> bool:
-        resumed = super().resume(state)
-        state.loss_sum.zero_()  # the first worker has the sum over all workers
-        return resumed
-
-    def save(self, state: TrainingState) -> None: ...
-    def cut_back(self, state: TrainingState, files: dict[str, Any]) -> None: ...
-    def record(self, entry: dict[str, Any]) -> None: ...
-    def save_weights(self, state: TrainingState) -> None: ...
 
 
 def is_whole(line: bytes) -> bool:

@@ -201,9 +201,8 @@ class Trainer:
         self.check_state()
         if self.averaged():
             self.store.save_weights(self.state)
-        if not due:
-            return
-        self.store.save(self.state)
+        if due:
+            self.store.save(self.state)
 
     def check_loss(self, mean: float) -> None:
         """Raise Diverged if the mean loss of a piece is not finite, or over EXPLODED times that of a uniform guess."""

@@ -218,10 +218,10 @@ class Translator:
         batches = batches_by_length([*map(len, sources)], longest, at_once(self.device, self.config.threads))
         with enough_memory("in decoding", "lower decoding.batch_tokens"):
             found = search_batches(self.decoders, sources, batches, decoder, self.config, count)
-            for numbers, searched in zip(batches, found):
-                for number, translations in zip(numbers, searched.translations):
+            for numbers, (of_batch, calls) in zip(batches, found):
+                for number, translations in zip(numbers, of_batch):
                     results[number] = translations
-                self.calls += searched.calls
+                self.calls += calls
                 tick(len(numbers))
         return results
 

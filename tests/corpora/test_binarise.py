@@ -70,7 +70,7 @@ def test_every_line_has_the_ids_that_the_vocabulary_gives_it(made):
         assert [[part.tolist() for part in data.pair(i)] for i in range(len(data))] == [list(p) for p in zip(*encoded)]
         assert data.lengths("source").tolist() == [len(ids) for ids in encoded[0]]
         assert data.lengths("target").tolist() == [len(ids) for ids in encoded[1]]
-        assert data.lengths("target").dtype == np.int64 and data.source_ids.dtype == np.uint16
+        assert data.lengths("target").dtype == np.int64 and data.source[0].dtype == np.uint16
 
 
 def test_the_arrays_are_npy_files_with_the_checksums_of_sha256sum(made):

@@ -24,7 +24,6 @@ from tests.decoding.prefixes import (
     SOURCES,
     VOCABULARY,
     WORDS,
-    Steps,
     Table,
     Tree,
     Uncached,
@@ -82,7 +81,7 @@ def batch_of(logits, limits):
 
 
 def beam_search(logits, limits, config, n_best=1, own=PLAIN):
-    return beam.beam_search(Steps(Table(logits)), limits, config, CPU, n_best, own)
+    return beam.Beam(config, own).search(batch_of(logits, limits), n_best)
 
 
 # n-best and the regulariser

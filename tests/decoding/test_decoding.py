@@ -20,6 +20,7 @@ from tests.decoding.prefixes import (
     Ids,
     Steps,
     Table,
+    Uncached,
     Whole,
     assert_same,
     best_of,
@@ -41,9 +42,9 @@ from transformer.decoding import batches_by_length, model_in, settings_on, trans
 from transformer.translator import Translator
 
 
-def beam_search(logits, limits, config, **more) -> list[Translation]:
+def beam_search(logits, limits, config, *own) -> list[Translation]:
     """The best translation of each sentence by a table of logits."""
-    return best_of(beam.beam_search(Steps(Table(logits)), limits, config, CPU, **more))
+    return best_of(beam.Beam(config, *own).search(Uncached(Table(logits), limits), 1))
 
 
 @pytest.mark.parametrize("penalty, alpha", [("gnmt", 0.6), ("gnmt", 0.0), ("power", 1.0), ("power", 0.6)])
@@ -93,7 +94,7 @@ def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings)
     logits[0, 1:, 4, 4:6] = math.log(0.5)
     logits[0, 1:, 5, 4:6] = math.log(0.5)
     config = decoding_settings(beam=1, alpha=0.6)
-    (ours,), (theirs,) = (beam_search(logits, [9], config, own=BeamConfig(0.0, ends, 0)) for ends in ("beam", "all"))
+    (ours,), (theirs,) = (beam_search(logits, [9], config, BeamConfig(0.0, ends, 0)) for ends in ("beam", "all"))
     assert theirs.ids == [] and theirs.score == pytest.approx(math.log(0.4)) == pytest.approx(-0.92, abs=0.005)
     assert len(ours.ids) == 9 and ours.score == pytest.approx((math.log(0.6) + 8 * math.log(0.5)) / (14 / 6) ** 0.6)
     wide = decoding_settings(beam=2, alpha=0.6)
@@ -116,8 +117,9 @@ def model(settings):
 def test_a_long_search_with_cached_keys_equals_one_without(settings, decoding_settings, neighbourhood):
     model, config = sharpened(settings(neighbourhood=neighbourhood)), decoding_settings(extra_length=30)
     for source in SOURCES:
-        step = Steps(Whole(model, [source]))
-        expected = best_of(beam.beam_search(step, [len(source) + 30], config, CPU))
+        step, batch = Steps(Whole(model, [source])), Uncached(None, [len(source) + 30])
+        batch.start = [step].pop
+        expected = best_of(beam.Beam(config).search(batch, 1))
         assert step.moved > 0
         assert_same(translate(model, [source], config), expected)
     assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * Keys.CAPACITY / config.beam
@@ -165,8 +167,8 @@ def test_continuations_are_the_best_of_all(vocabulary):
 
 def translate_batches(model, batches, config):
     numbers = [range(*ends) for ends in itertools.pairwise(itertools.accumulate(map(len, batches), initial=0))]
-    for searched in decoding.search_batches([model], [*itertools.chain(*batches)], numbers, beam.Beam(config), config, 1):
-        yield [translations[0] for translations in searched.translations]
+    for found, _ in decoding.search_batches([model], [*itertools.chain(*batches)], numbers, beam.Beam(config), config, 1):
+        yield [translations[0] for translations in found]
 
 
 def test_bfloat16_decodes_with_weights_in_bfloat16(settings, decoding_settings):

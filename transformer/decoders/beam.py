@@ -4,7 +4,6 @@ Shapes: B sentences still searched, K live hypotheses of each (1 at first, then 
 far, C candidates for the next hypotheses, N groups of W tokens, F finished hypotheses that are kept.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from transformer.config.decoding import BeamConfig, DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import Batch, Step, Translation, next_logits
+from transformer.decoders.steps import Batch, Translation, next_logits
 
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
@@ -24,13 +23,35 @@ STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
 @dataclass(frozen=True)
 class Beam:
-    """Beam search as a `Decoder`."""
+    """Beam search as a `Decoder`. It finds fewer hypotheses than asked for if fewer are finished.
+
+    A sentence is decided when no live hypothesis can still reach a higher score than the worst of its `n_best` finished
+    ones. At its limit, a sentence without a finished hypothesis takes its best live one.
+
+    The score of a hypothesis y is (log p(y) - regulariser * sum of the squares of log p of its tokens) / penalty. The
+    regulariser prefers uniform information density (Meister et al. 2020); the paper has none. With `no_repeat_ngram`, a
+    token that would repeat an n-gram of its hypothesis is left out; the others keep their probability.
+
+    The paper does not say when a hypothesis ends. With `ends: beam`, an end counts if it is among the best `beam`
+    candidates, as in fairseq, Hugging Face and CTranslate2. With `all`, it counts among all 2 x `beam` candidates, as in
+    tensor2tensor, the authors' code.
+    """
 
     config: DecodingConfig
     own: BeamConfig = PLAIN
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        return beam_search(batch.start(), batch.limits, self.config, batch.device, n_best, self.own)
+        step, state, count = batch.start(), start(batch, n_best), 2 * self.config.beam
+        ends = self.config.beam if self.own.ends == "beam" else count
+        results: dict[int, list[Translation]] = {}
+        while len(state.sentence_B):
+            logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
+            # Each hypothesis has one EOS continuation, so of the best 2K at most K end and at least K can go on.
+            repeated_BKV = repeated(state.tokens_BKT[:, :, 1:], logits_BKV, self.own.no_repeat_ngram)
+            found = continuations(state.log_prob_BK, logits_BKV, count, self.own.regulariser, repeated_BKV)
+            extend(state, found, self.config, ends)
+            release(state, results, self.config)
+        return [results[number] for number in range(len(batch.limits))]
 
     def width(self, n_best: int) -> int:
         return self.config.beam
@@ -59,47 +80,12 @@ class BeamState:
         return self.tokens_BKT.shape[2] - 1
 
 
-def beam_search(
-    step: Step,
-    limits: Sequence[int],
-    config: DecodingConfig,
-    device: torch.device,
-    n_best: int = 1,
-    own: BeamConfig = PLAIN,
-) -> list[list[Translation]]:
-    """The `n_best` best finished hypotheses of each sentence, best first; fewer if fewer are finished.
-
-    `limits` are the maximum numbers of tokens, EOS included. A sentence is decided when no live hypothesis can still
-    reach a higher score than the worst of its `n_best` finished ones. At its limit, a sentence without a finished
-    hypothesis takes its best live one.
-
-    The score of a hypothesis y is (log p(y) - regulariser * sum of the squares of log p of its tokens) / penalty. The
-    regulariser prefers uniform information density (Meister et al. 2020); the paper has none. With `no_repeat_ngram`, a
-    token that would repeat an n-gram of its hypothesis is left out; the others keep their probability.
-
-    The paper does not say when a hypothesis ends. With `ends: beam`, an end counts if it is among the best `beam`
-    candidates, as in fairseq, Hugging Face and CTranslate2. With `all`, it counts among all 2 x `beam` candidates, as in
-    tensor2tensor, the authors' code.
-    """
-    state, count = start(limits, device, n_best), 2 * config.beam
-    ends = config.beam if own.ends == "beam" else count
-    results: dict[int, list[Translation]] = {}
-    while len(state.sentence_B):
-        logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
-        # Each hypothesis has one EOS continuation, so of the best 2K at most K end and at least K can go on.
-        repeated_BKV = repeated(state.tokens_BKT[:, :, 1:], logits_BKV, own.no_repeat_ngram)
-        found = continuations(state.log_prob_BK, logits_BKV, count, own.regulariser, repeated_BKV)
-        extend(state, found, config, ends)
-        release(state, results, config)
-    return [results[number] for number in range(len(limits))]
-
-
-def start(limits: Sequence[int], device: torch.device, n_best: int = 1) -> BeamState:
+def start(batch: Batch, n_best: int = 1) -> BeamState:
     """The state before the first step: one live hypothesis of each sentence, BOS."""
-    sentences = len(limits)
+    sentences, device = len(batch.limits), batch.device
     return BeamState(
         sentence_B=torch.arange(sentences, device=device),
-        limit_B=torch.tensor(limits, dtype=torch.int64, device=device),
+        limit_B=torch.tensor(batch.limits, dtype=torch.int64, device=device),
         tokens_BKT=torch.full((sentences, 1, 1), BOS, device=device),
         log_prob_BK=torch.zeros(sentences, 1, device=device),
         origin_BK=torch.arange(sentences, device=device)[:, None],

@@ -29,11 +29,10 @@ class Diverse:
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         config = dataclasses.replace(self.config, beam=self.config.beam // self.own.groups)
-        step, sentences = batch.start(), len(batch.limits)
-        groups = [start(batch.limits, batch.device, n_best) for _ in range(self.own.groups)]
+        step, groups = batch.start(), [start(batch, n_best) for _ in range(self.own.groups)]
         results: dict[int, list[Translation]] = {}
         tokens_BK, origin_BK = groups[0].tokens_BKT[:, :, -1], groups[0].origin_BK
-        while sentences:
+        while len(tokens_BK):
             logits_BKV = next_logits(step(tokens_BK, origin_BK))
             before = extend_groups(groups, logits_BKV.log_softmax(-1), config, self.own.diversity)
             tokens_BK = torch.cat([group.tokens_BKT[:, :, -1] for group in groups], 1)
@@ -42,7 +41,7 @@ class Diverse:
             for number in lists[0]:
                 results[number] = merged([each[number] for each in lists], batch.limits[number], n_best)
             left = (~done_B).nonzero()[:, 0]
-            origin_BK, tokens_BK, sentences = before[left], tokens_BK[left], len(left)
+            origin_BK, tokens_BK = before[left], tokens_BK[left]
             for group in groups:
                 select(group, left)
         return [results[number] for number in range(len(batch.limits))]

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer.config.decoders import ExactConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.beam import beam_search
+from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Request, Translation, tree_search
 
 SLOTS = 64  # positions for which a tree has memory at first
@@ -32,7 +32,7 @@ class Exact:
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         config = dataclasses.replace(self.config, alpha=0.0)
-        found = beam_search(batch.start(), batch.limits, config, batch.device)
+        found = Beam(config).search(batch, 1)
         searches = [depth_first(limit, best, self.own.max_steps) for limit, (best, *_) in zip(batch.limits, found)]
         # The tree grows with the translations, which are much shorter than the limits. Its memory is quadratic.
         return tree_search(batch, min(max(batch.limits), SLOTS), searches, log_probs)

@@ -48,29 +48,28 @@ def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[l
     step, count, device = batch.start(), len(numbers), batch.device
     random_BKT = torch.from_numpy(uniform(own.seed, batch.numbers, numbers, max(batch.limits))).to(device)
     limit_B, sentence_B = torch.tensor(batch.limits, device=device), torch.arange(len(batch.limits), device=device)
-    tokens_BKT = torch.full((len(batch.limits), count, 1), BOS, device=device)
-    log_prob_BK, origin_BK = torch.zeros(tokens_BKT.shape[:2], device=device), sentence_B[:, None]
+    tokens_BKT, origin_BK = torch.full((len(batch.limits), 1, 1), BOS, device=device), sentence_B[:, None]
+    log_prob_BK = torch.zeros(len(batch.limits), count, device=device)
+    ended_BK = torch.zeros_like(log_prob_BK, dtype=torch.bool)
     results: dict[int, list[Translation]] = {}
     while len(sentence_B):
-        width = 1 if tokens_BKT.shape[2] == 1 else count
-        logits_BKV = next_logits(step(tokens_BKT[:, :width, -1], origin_BK))
+        width = tokens_BKT.shape[1]  # 1 at first: all samples continue BOS
+        logits_BKV = next_logits(step(tokens_BKT[:, :, -1], origin_BK))
         log_probs_BKV = logits_BKV.log_softmax(-1).expand(-1, count, -1)
-        ended_BK = (tokens_BKT[:, :, -1] == EOS) | (tokens_BKT[:, :, -1] == PAD)
         drawn_BK = draw(truncated(log_probs_BKV, own), random_BKT[:, :, tokens_BKT.shape[2] - 1])
         drawn_BK = torch.where(ended_BK, PAD, drawn_BK)
         gained_BK = log_probs_BKV.gather(2, drawn_BK[:, :, None])[:, :, 0]
         log_prob_BK = torch.where(ended_BK, log_prob_BK, log_prob_BK + gained_BK)
-        tokens_BKT = torch.cat([tokens_BKT, drawn_BK[:, :, None]], 2)
-        done_B = ((drawn_BK == EOS) | (drawn_BK == PAD)).all(1) | (limit_B < tokens_BKT.shape[2])
+        tokens_BKT = torch.cat([tokens_BKT.expand(-1, count, -1), drawn_BK[:, :, None]], 2)
+        ended_BK = (drawn_BK == EOS) | (drawn_BK == PAD)
+        done_B = ended_BK.all(1) | (limit_B < tokens_BKT.shape[2])
         for number, rows, scores in zip(*(tensor[done_B].tolist() for tensor in (sentence_B, tokens_BKT, log_prob_BK))):
             plain = ([token for token in row if token not in (BOS, EOS, PAD)] for row in rows)
             results[number] = list(map(Translation, plain, scores))
         left = (~done_B).nonzero()[:, 0]
-        origin_BK = left[:, None] * count + torch.arange(count, device=device)
-        if width == 1:
-            origin_BK = left[:, None].expand(-1, count)
+        origin_BK = left[:, None] * width + torch.arange(width, device=device).expand(count)
         limit_B, sentence_B, random_BKT = limit_B[left], sentence_B[left], random_BKT[left]
-        tokens_BKT, log_prob_BK = tokens_BKT[left], log_prob_BK[left]
+        tokens_BKT, log_prob_BK, ended_BK = tokens_BKT[left], log_prob_BK[left], ended_BK[left]
     return [results[number] for number in range(len(batch.limits))]
 
 

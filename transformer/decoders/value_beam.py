@@ -31,8 +31,8 @@ class ValueBeam:
     values: Values
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        config, step, device = self.config, batch.start(), batch.device
-        state, ratio = start(batch.limits, device, n_best), self.own.weight / (1 - self.own.weight)
+        config, step, ratio = self.config, batch.start(), self.own.weight / (1 - self.own.weight)
+        state = start(batch, n_best)
         results: dict[int, list[Translation]] = {}
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
         while len(state.sentence_B):
@@ -46,7 +46,7 @@ class ValueBeam:
             # A score of -inf: there are fewer candidates without EOS than the beam has hypotheses.
             ended_BK = state.log_prob_BK == float("-inf")
             state.log_prob_BK = log_prob_BC.gather(1, chosen_BK).masked_fill(ended_BK, float("-inf"))
-            row_B1 = torch.arange(len(order_BC), device=device)[:, None]
+            row_B1 = torch.arange(len(order_BC), device=batch.device)[:, None]
             state.origin_BK = order_BC.gather(1, chosen_BK) + row_B1 * order_BC.shape[1]
             release(state, results, config)
             logits_BKV = logits_BCV.flatten(0, 1)[state.origin_BK]
