@@ -24,9 +24,13 @@ def place_of(stage: str, since: float = 0.0) -> str:
 
     It is empty if the stage has no bar or has completed its bar.
     """
-    path = PLACES / f"{stage}.txt"
+    return text_since(PLACES / f"{stage}.txt", since)
+
+
+def text_since(path: Path, since: float) -> str:
+    """Return the text of a file, or "" if there is none that was written at the time `since` or later."""
     try:
-        return path.read_text(encoding="utf-8") if path.stat().st_mtime >= since else ""
+        return path.read_text(encoding="utf-8", errors="replace") if path.stat().st_mtime >= since else ""
     except OSError:
         return ""
 

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from pipeline.workflow.progress import place_of
+from pipeline.workflow.progress import place_of, text_since
 from pipeline.workflow.times import duration
 
 LOGS = Path("work/logs")
@@ -44,6 +44,10 @@ class Running:
     @property
     def seconds(self) -> float:
         return time.time() - self.since
+
+    @property
+    def path(self) -> Path:
+        return LOGS / f"{self.stage}.log"
 
     def __str__(self) -> str:
         return f"{self.stage}: {place_of(self.stage, self.since) or duration(self.seconds)}"
@@ -105,7 +109,7 @@ class Screen(logging.Handler):
         job = self.running.pop(record.job_id, None)
         if job:  # not the rule ALL
             self.done += 1
-            ran = "Running stage" in text_of(job.stage)
+            ran = "Running stage" in text_since(job.path, 0)
             note = "" if ran else " (not run: DVC has its result)"
             self.say(f"[{self.done:>{len(str(self.total))}}/{self.total}] {job.stage}  {duration(job.seconds)}{note}")
             if self.done == self.total:
@@ -114,15 +118,14 @@ class Screen(logging.Handler):
     def broken(self, record: Any) -> None:
         job = self.running.pop(record.jobid, None)
         if job:
-            path, lines = LOGS / f"{job.stage}.log", list[str]()
-            if path.exists() and path.stat().st_mtime >= job.since:  # not the log of an earlier start
-                lines = [line for line in text_of(job.stage).splitlines() if line and not re.match(IN_SHORT, line)]
+            log = text_since(job.path, job.since)  # an executor can fail before the stage writes one
+            lines = [line for line in log.splitlines() if line and not re.match(IN_SHORT, line)]
             stopped = self.stopping or (lines and re.match(STOPPED, lines[-1]))
             said = f"{job.stage} {'stopped' if stopped else 'failed'} after {duration(job.seconds)}."
             if record.rule_msg:  # a message of the executor, for example of sbatch
                 said = f"{said}\n{record.rule_msg.strip()}"
             if lines:
-                said = f"{said} The end of {path}:"
+                said = f"{said} The end of {job.path}:"
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
@@ -165,14 +168,6 @@ class Screen(logging.Handler):
             if job.seconds >= job.due:
                 self.say(str(job))
                 job.due = job.seconds + min(max(job.seconds, BETWEEN[0]), BETWEEN[1])
-
-
-def text_of(stage: str) -> str:
-    """Return a stage's log, or an empty text if it has none."""
-    try:
-        return (LOGS / f"{stage}.log").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def take_over(logger: logging.Logger, results: Callable[[], None], stale: Callable[[], Collection[str]]) -> None:
