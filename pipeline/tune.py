@@ -101,7 +101,8 @@ class Searcher:
             return False
         else:
             trial.complete(None if self.search.metric == "dev_loss" else self.bleu(training, folder))
-        train.tell(f"trial {trial.number}: {self.trials.records()[trial.number]['state']} at step {training.state.step}")
+        state = "pruned" if trial.hopeless else "complete"
+        train.tell(f"trial {trial.number}: {state} at step {training.state.step}")
         return True
 
     def bleu(self, training: Trainer, folder: Path) -> float:
