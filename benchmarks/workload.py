@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer.binarised import BinarisedSet
+from pipeline.corpora.binarised import BinarisedSet
 
 WMT14_EN_DE = 4_500_000  # pairs
 
@@ -12,8 +12,6 @@ def random_pairs(vocabulary: int, pairs: int) -> BinarisedSet:
     random = np.random.default_rng(1)
     source = np.clip(random.lognormal(3.1, 0.6, pairs), 3, 200)
     target = np.clip(source * random.lognormal(0.05, 0.2, pairs), 3, 200)
-    arrays = []
-    for lengths in (source, target):
-        offsets = np.append(0, np.cumsum(lengths.astype(np.int64)))
-        arrays += [random.integers(4, vocabulary, offsets[-1], np.uint16), offsets]
-    return BinarisedSet(*arrays)
+    offsets = [np.append(0, np.cumsum(lengths.astype(np.int64))) for lengths in (source, target)]
+    first, second = ((random.integers(4, vocabulary, each[-1], np.uint16), each) for each in offsets)
+    return BinarisedSet(first, second)

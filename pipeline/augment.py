@@ -25,14 +25,15 @@ import numpy as np
 from tqdm import tqdm
 
 from pipeline.binarise import Blocks, encoded, report_of, write_set
+from pipeline.corpora.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description
 from pipeline.corpora.sets import count_lines, files_of, progress
+from pipeline.corpora.words import WordTable
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage
-from transformer.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description
 from transformer.config.vocabulary import UNK, VocabularyConfig
 from transformer.files import atomic, atomic_folder, write_json
-from transformer.vocabulary import Vocabulary, WordTable
+from transformer.vocabulary import Vocabulary
 
 BLOCK = 1 << 16  # pairs in memory at a time
 

@@ -3,8 +3,8 @@
     python -m pipeline.binarise CORPUS --text data/CORPUS/normalised --vocabulary data/CORPUS/vocabulary.model \\
         --out data/CORPUS/binarised --report REPORT.json
 
-Reads train and dev in the folder of normalised text, and the vocabulary. Writes the arrays (transformer/binarised.py) and
-a report with the counts and a checksum of all data. An empty line has no ids, but is kept, so that line numbers agree.
+Reads train and dev in the folder of normalised text, and the vocabulary. Writes the arrays (pipeline/corpora/binarised.py)
+and a report with the counts and a checksum of all data. An empty line has no ids, but is kept, so that line numbers agree.
 With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sampled segmentations.
 """
 
@@ -15,14 +15,15 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from pipeline.corpora.binarised import SIDES, id_type, segmentations_of, write_description, write_side
 from pipeline.corpora.sets import blocks, files_of, progress
+from pipeline.corpora.words import WordTable
 from pipeline.settings import params
 from pipeline.workflow import stage
-from transformer.binarised import SIDES, id_type, segmentations_of, write_description, write_side
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic_folder, write_json
-from transformer.vocabulary import Vocabulary, WordTable
+from transformer.vocabulary import Vocabulary
 
 Blocks = Iterator[tuple[np.ndarray, np.ndarray]]  # the ids of some lines, and the number of ids of each line
 

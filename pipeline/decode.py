@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.corpora.binarised import BinarisedSet
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.calibration import calibration_error, reliability
 from pipeline.settings.machine import machine
@@ -24,7 +25,6 @@ from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.times import write_times
 from pipeline.workflow.translating import best
-from transformer.binarised import BinarisedSet
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.decoders.steps import Translation

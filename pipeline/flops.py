@@ -12,25 +12,24 @@ import argparse
 from pathlib import Path
 from typing import Annotated, Any
 
+from pipeline.costs.flops import Lengths, forward_flops, training_flops
 from pipeline.settings.score_files import entry, within
 from pipeline.tracking import client as tracking
 from pipeline.workflow import stage
 from transformer.config.model import ModelConfig
 from transformer.config.reading import Limits, hints, read_saved
 from transformer.files import read_json, write_json
-from transformer.flops import Lengths, forward_flops, training_flops
 
 Counted = Annotated[int, Limits(gt=0)]
 
 
 def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1) -> dict[str, Any]:
-    """Count the operations of a training (transformer/flops.py). Returns the entry `analytic` of flops.json.
+    """Count the operations of a training (pipeline/costs/flops.py). Returns the entry `analytic` of flops.json.
 
-    `lengths` sums over the pairs of all `steps` steps. A step passes each pair through the model `passes` times.
+    `lengths` sums over the pairs of all `steps` steps. `passes` are those of `training_flops`.
     """
     components, half = (
-        {name: passes * count for name, count in training_flops(forward).items()}
-        for forward in (forward_flops(config, vocabulary_size, lengths, causal) for causal in (False, True))
+        training_flops(forward_flops(config, vocabulary_size, lengths, causal), passes) for causal in (False, True)
     )
     total = sum(components.values())
     return {

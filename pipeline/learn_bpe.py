@@ -8,19 +8,25 @@ spaced pairs (params.yaml, base.vocabulary or the `vocabulary` of the corpus). I
 """
 
 import argparse
+import io
 import itertools
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import sentencepiece
 from tqdm import tqdm
 
 from pipeline.corpora.sets import blocks, count_lines, files_of, progress
 from pipeline.settings import params
 from pipeline.workflow import stage
-from transformer.config.reading import UserError
-from transformer.config.vocabulary import VocabularyConfig
+from transformer.config.reading import UserError, placed
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 from transformer.files import atomic
-from transformer.vocabulary import Vocabulary, learn
+from transformer.vocabulary import Vocabulary
+
+LONGEST_WORD = 1000  # bytes; longer words are left out of learning
 
 
 def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
@@ -39,16 +45,58 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
+def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
+    """Learn a vocabulary from `text`, blocks of whole lines. Returns the model file, the same for the same text.
+
+    SentencePiece receives each distinct word with its count. From these it learns the same pieces as from the lines, in
+    a fraction of the memory. Raises UserError if no vocabulary of this size can be learnt from the text.
+    """
+    counts: Counter[bytes] = Counter()
+    for block in text:
+        counts.update(block.split())  # at ASCII whitespace
+    if not counts:
+        raise UserError("there is no word to learn a vocabulary from")
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=(b"%s\t%d" % (word, n) for word, n in counts.items() if len(word) <= LONGEST_WORD),
+            input_format="tsv",
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=config.pieces,
+            character_coverage=config.character_coverage,
+            byte_fallback=config.unknown == "byte_fallback",
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            num_threads=1,  # the model file records the number of threads, and more save little time
+            minloglevel=2,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"pieces: {config.pieces} is not possible with this text; {reason(str(error))}") from None
+    return model.getvalue()
+
+
+def reason(message: str) -> str:
+    """Return the size that an error message of SentencePiece asks for, or else the message in one line."""
+    if most := re.search(r"set it to a value <= (\d+)", message):
+        return f"at most {most[1]} pieces can be learnt from it"
+    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return f"at least {least[1]} pieces are needed for its characters"
+    return f"SentencePiece says: {' '.join(message.split())}"
+
+
 def main(arguments: argparse.Namespace) -> None:
     settings = params.load()
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
     paths = files_of(arguments.text, "train", params.languages(settings, arguments.corpus))
     with progress(paths) as bar:
         text = itertools.chain.from_iterable(sample(path, config.sample_pairs, bar) for path in paths)
-        try:
+        with placed(f"{arguments.text}: params.yaml: corpora.{arguments.corpus}.vocabulary"):
             model = learn(text, config)
-        except UserError as error:
-            raise UserError(f"{arguments.text}: params.yaml: corpora.{arguments.corpus}.vocabulary.{error}") from None
     with atomic(arguments.out) as file:
         file.write(model)
     print(f"{arguments.out}: {Vocabulary(arguments.out).size:,} pieces")

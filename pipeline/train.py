@@ -27,6 +27,7 @@ from typing import Any
 import torch
 
 from pipeline import code
+from pipeline.corpora.binarised import SIDES, describe, open_binarised
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
@@ -36,7 +37,6 @@ from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer import fast
-from transformer.binarised import SIDES, describe, open_binarised
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError

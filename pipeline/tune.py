@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import code, train
+from pipeline.corpora.binarised import describe, open_binarised
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import headline, measures
 from pipeline.settings.machine import MachineConfig, machine
@@ -28,7 +29,6 @@ from pipeline.training import workspace
 from pipeline.training.trials import Trial, Trials, written
 from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress
-from transformer.binarised import describe, open_binarised
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.files import digest, sha256, write_json

@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.costs.flops import Lengths
 from tests.projects import ROOT
 from transformer.files import write_json
-from transformer.flops import Lengths
 from transformer.vocabulary import Vocabulary
 
 OLD = ROOT / "tests/data/commit-3b4f273"

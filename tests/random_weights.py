@@ -5,13 +5,14 @@ from pathlib import Path
 
 import torch
 
+from pipeline.learn_bpe import learn
 from pipeline.settings.params import section
 from tests.conftest import SMALL
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.model import Transformer
-from transformer.vocabulary import Vocabulary, learn
+from transformer.vocabulary import Vocabulary
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 SCRIPT = "<img src=x onerror=hacked=1><script>hacked=1</script>"

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from ruamel.yaml import YAML
 
+from pipeline.corpora.binarised import id_type, write_description, write_side
 from pipeline.settings.params import load
 from tests.pairs import Pairs
 from tests.projects import ROOT
-from transformer.binarised import id_type, write_description, write_side
 from transformer.files import sha256
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}

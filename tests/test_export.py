@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from pipeline.commands.export import FORMATS, marian_config, require_exportable
+from pipeline.learn_bpe import learn
 from pipeline.settings.params import section
 from tests import in_process
 from tests.projects import ROOT
@@ -30,7 +31,7 @@ from transformer.decoding import translate
 from transformer.layout import pad
 from transformer.model import Transformer
 from transformer.translator import Translator
-from transformer.vocabulary import Vocabulary, learn
+from transformer.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
 

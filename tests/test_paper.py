@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from pipeline.costs.flops import Lengths, forward_flops, training_flops
 from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
     BASE,
@@ -20,7 +21,6 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import hints
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
-from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 

@@ -14,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.learn_bpe import learn
 from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
 from tests.projects import ROOT
 from tests.refusals import refused
@@ -24,7 +25,7 @@ from transformer.config.reading import UserError, read
 from transformer.config.vocabulary import BOS, EOS, VocabularyConfig
 from transformer.files import write_json
 from transformer.translator import PAPER
-from transformer.vocabulary import Vocabulary, learn
+from transformer.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="module")

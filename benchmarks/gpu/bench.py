@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from benchmarks.workload import WMT14_EN_DE, random_pairs
+from pipeline.corpora.binarised import BinarisedSet
 from pipeline.settings.params import load, section
 from transformer import fast
-from transformer.binarised import BinarisedSet
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.device import precision_of

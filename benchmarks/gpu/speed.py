@@ -18,8 +18,8 @@ import torch
 from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.profile import profiled
 from benchmarks.record import Table
+from pipeline.costs.flops import Lengths, forward_flops, training_flops
 from transformer.config.reading import UserError
-from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.training import Trainer
 
 GOALS = {"train": 1_800_000, "big": 700_000}  # real tokens/s on an H200

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.commands.status import states
+from pipeline.costs.flops import Lengths, forward_flops, training_flops
 from pipeline.settings.check import check_study
 from pipeline.settings.params import load, text_corpus
 from pipeline.settings.score_files import content, within
@@ -31,7 +32,6 @@ from pipeline.workflow.results import in_columns
 from pipeline.workflow.times import duration, training_times
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.flops import Lengths, forward_flops, training_flops
 
 # From the seconds of a step of 25,000 tokens of base and big on 8 P100 (5.2), 0.4 and 1.0: the logarithms of the operations
 # of a token, and the operations per second
@@ -84,7 +84,7 @@ class Training:
     @property
     def flops(self) -> int:
         passes = 2 if self.config.r_drop else 1
-        return passes * sum(training_flops(forward_flops(self.model, self.vocabulary, self.lengths)).values())
+        return sum(training_flops(forward_flops(self.model, self.vocabulary, self.lengths), passes).values())
 
     def seconds(self, rate: float) -> float:
         """The time at this many operations per second, with evaluations on dev, which are forward passes only."""

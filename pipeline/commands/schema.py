@@ -67,7 +67,7 @@ class Schema:
 
     def mapping(self, kind: Any, path: tuple[str, ...]) -> dict[str, Any]:
         properties, required = {}, []
-        for key, (of, needed) in settings_of(kind, {"decoder": None}).items():  # None: the settings of all decoders
+        for key, (of, needed) in settings_of(kind, {"decoder": "any"}).items():  # no name: the settings of all decoders
             said = self.comments.get((*path, key)) or self.by_key.get(key)
             properties[key] = self.of(of, (*path, key)) | ({"description": said} if said else {})
             required += [key] if needed else []

@@ -59,7 +59,7 @@ TABLE2 = (
 class Training(NamedTuple):
     """How a model was trained (5.2).
 
-    `counted` are the operations of its matrix products, as transformer/flops.py counts them: 25,000 source and 25,000
+    `counted` are the operations of its matrix products, as pipeline/costs/flops.py counts them: 25,000 source and 25,000
     target tokens a step (5.1), here in sentences of 26 pieces, and 37,000 pieces in the vocabulary.
     """
 

@@ -12,21 +12,23 @@ import pytest
 
 from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
+from pipeline.corpora.binarised import SIDES, BinarisedSet
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.normalising import Filter, normalise_set
 from pipeline.corpora.sets import progress
+from pipeline.corpora.words import WordTable
 from pipeline.fetch_monolingual import write_raw
+from pipeline.learn_bpe import learn
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
 from tests.back_translations import VALUE, entry, with_runs
 from tests.refusals import refusals, refused, spoilt
-from transformer.binarised import SIDES, BinarisedSet
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import UNK, VocabularyConfig
 from transformer.decoders.steps import Translation
-from transformer.vocabulary import Vocabulary, WordTable, learn
+from transformer.vocabulary import Vocabulary
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import binarise, learn_bpe
+from pipeline.corpora.binarised import describe, open_binarised, write_description, write_side
 from tests.packed import write_sets
 from tests.projects import ROOT
 from tests.refusals import refused
-from transformer.binarised import describe, open_binarised, write_description, write_side
 from transformer.vocabulary import Vocabulary
 
 DATA = ROOT / "tests/data/compound-bleu"

@@ -19,6 +19,7 @@ from dvc.dependency import param
 from ruamel.yaml import YAML
 
 from pipeline.commands.evaluate import System, common_set
+from pipeline.corpora.binarised import SIDES, describe, open_binarised
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.params import load
 from tests import forked, in_process
@@ -28,7 +29,6 @@ from tests.killed import kill
 from tests.packed import Payload, write_sets
 from tests.projects import ROOT, demonstration
 from tests.refusals import refused
-from transformer.binarised import SIDES, describe, open_binarised
 from transformer.cleaning import cleaner
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.translator import Translator

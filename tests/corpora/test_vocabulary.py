@@ -9,13 +9,15 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.corpora.words import WordTable
+from pipeline.learn_bpe import learn
 from tests.models import vocabulary_of
 from tests.projects import ROOT
 from tests.refusals import refused
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
-from transformer.vocabulary import Vocabulary, WordTable, learn
+from transformer.vocabulary import Vocabulary
 
 TEXT = b"".join((ROOT / "tests/data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
 LINES = TEXT.decode().split("\n")[:-1]

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from pipeline import code, train
 from pipeline.commands import accept
+from pipeline.corpora.binarised import describe
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
@@ -23,7 +24,6 @@ from tests.pairs import Pairs
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import RUN, Training
-from transformer.binarised import describe
 from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.store import Store
 

@@ -59,6 +59,9 @@ def forward_flops(config: ModelConfig, vocabulary_size: int, lengths: Lengths, c
     }
 
 
-def training_flops(forward: Mapping[str, int]) -> dict[str, int]:
-    """The operations of the forward and backward passes, by component, given those of the forward passes."""
-    return {component: TRAINING * flops for component, flops in forward.items()}
+def training_flops(forward: Mapping[str, int], passes: int = 1) -> dict[str, int]:
+    """The operations of a training, by component, given those of the forward passes.
+
+    A step passes each pair through the model `passes` times.
+    """
+    return {component: TRAINING * passes * flops for component, flops in forward.items()}
