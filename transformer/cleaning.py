@@ -19,7 +19,6 @@ import unicodedata
 from collections.abc import Callable
 
 from transformer.config.reading import UserError
-from transformer.config.text import TextConfig
 
 LINE_ENDS = "\t\v\f\r\x85\u2028\u2029"
 NO_BREAK = "\u00a0\u202f"
@@ -57,14 +56,6 @@ def cleaner(*, entities: bool, nfc: bool, punctuation: bool, language: str) -> S
         return text
 
     return clean
-
-
-def source_cleaner(config: TextConfig | None) -> Step:
-    """The normalisation of source text. Without `config`, text stays as it is."""
-    if config is None:
-        return lambda text: text
-    switches = {key: getattr(config, key) for key in ("entities", "nfc", "punctuation")}
-    return cleaner(**switches, language=config.languages[0])
 
 
 def resolve_references(text: str) -> str:

@@ -20,7 +20,7 @@ from torch import Tensor
 from transformer import hub
 from transformer.alignment import WeightsOf, attention_weights_of, links, words_of_source, words_of_target
 from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model, read_settings
-from transformer.cleaning import SENTENCE_END, source_cleaner
+from transformer.cleaning import SENTENCE_END, cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read, read_saved, require, shown
 from transformer.config.text import TEXT, TextConfig
@@ -55,7 +55,10 @@ class Translator:
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config, self.model.config.d_model)
-        self.clean = source_cleaner(self.text_config)
+        self.clean: Callable[[str], str] = lambda text: text
+        if text := self.text_config:
+            switches = {"entities": text.entities, "nfc": text.nfc, "punctuation": text.punctuation}
+            self.clean = cleaner(**switches, language=text.languages[0])
         self.decoders = [model_in(self.config.precision, model) for model in (self.model, *self.others)]
 
     @classmethod

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from transformer.config.decoding import BeamConfig, DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import Batch, Translation, next_logits
+from transformer.decoders.steps import Batch, Translation, next_logits, rows_B1
 
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
@@ -116,14 +116,14 @@ def extend(
     state.log_prob_BK = live_BC.gather(1, chosen_BK)
     parent_BK = parent_BC.gather(1, chosen_BK)
     state.tokens_BKT = torch.cat([histories(state, parent_BK), token_BC.gather(1, chosen_BK)[:, :, None]], 2)
-    state.origin_BK = parent_BK + torch.arange(len(parent_BK), device=parent_BK.device)[:, None] * width
+    state.origin_BK = parent_BK + rows_B1(parent_BK) * width
     cut(state, config)
     return chosen_BK
 
 
 def histories(state: BeamState, parent_BK: Tensor) -> Tensor:
     """The tokens of the live hypotheses with these numbers, BOS included; [B, K, T]."""
-    return state.tokens_BKT.gather(1, parent_BK[:, :, None].expand(-1, -1, state.tokens_BKT.shape[2]))
+    return state.tokens_BKT[rows_B1(parent_BK), parent_BK]
 
 
 def repeated(tokens_BKT: Tensor, logits_BKV: Tensor, size: int) -> Tensor | None:
@@ -161,7 +161,7 @@ def continuations(
     best_BN = regularised(best_BKN + offset_BK1, log_prob_BK[..., None], regulariser).flatten(1)
     group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
     parent_BC, group_BC = group_BC // groups, group_BC % groups
-    sentence_B1 = torch.arange(len(group_BC), device=group_BC.device)[:, None]
+    sentence_B1 = rows_B1(group_BC)
     log_prob_BCW = logits_BKWN[sentence_B1, parent_BC, :, group_BC] + offset_BK1[sentence_B1, parent_BC]
     log_prob_BCW = regularised(log_prob_BCW, log_prob_BK[sentence_B1, parent_BC][..., None], regulariser)
     log_prob_BC, place_BC = log_prob_BCW.flatten(1).topk(min(count, log_prob_BCW[0].numel()))
@@ -218,7 +218,7 @@ def keep(state: BeamState, ids_BFT: Tensor, score_BF: Tensor) -> None:
     ids_BFT = torch.cat([F.pad(state.best_BFT, (0, longer), value=PAD), ids_BFT], 1)
     score_BF, place_BF = every_BF.sort(dim=1, descending=True, stable=True)
     state.best_score_BF, place_BF = score_BF[:, :kept], place_BF[:, :kept]
-    state.best_BFT = ids_BFT.gather(1, place_BF[:, :, None].expand(-1, -1, ids_BFT.shape[2]))
+    state.best_BFT = ids_BFT[rows_B1(place_BF), place_BF]
 
 
 def decided(state: BeamState, config: DecodingConfig) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformer.config.decoders import DiverseConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import BeamState, decided, extend, finished, select, start
-from transformer.decoders.steps import Batch, Translation, next_logits
+from transformer.decoders.steps import Batch, Translation, next_logits, rows_B1
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def extend_groups(groups: list[BeamState], log_probs_BKV: Tensor, config: Decodi
         newest_BW = group.tokens_BKT[:, :, -1]
         taken_BV.scatter_add_(1, newest_BW, torch.ones_like(newest_BW, dtype=taken_BV.dtype))
         within_BW = group.origin_BK % parts_BWV.shape[1] + first
-        origins.append(within_BW + torch.arange(sentences, device=within_BW.device)[:, None] * width)
+        origins.append(within_BW + rows_B1(within_BW) * width)
     return torch.cat(origins, 1)
 
 

@@ -128,6 +128,11 @@ def mean_of(logits: Sequence[Tensor]) -> Tensor:
     return torch.stack([each.float().log_softmax(-1) for each in logits]).logsumexp(0) - math.log(len(logits))
 
 
+def rows_B1(tensor: Tensor) -> Tensor:
+    """The numbers of the rows of a tensor, [B, 1]. `tensor[rows_B1(place_BK), place_BK]` are K places of each row."""
+    return torch.arange(len(tensor), device=tensor.device)[:, None]
+
+
 def float_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """The boolean mask as floats: 0 where it is true, -inf elsewhere. So attention need not convert it in every layer."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
@@ -187,7 +192,7 @@ class ModelStep(Cached):
     def advance(self, parent_BK: Tensor) -> None:
         """Extend the mask by one position. Each hypothesis continues hypothesis `parent_BK` of its sentence."""
         near = self.model.config.neighbourhood
-        mask_BKN = self.mask_BKN.gather(1, parent_BK[..., None].expand(-1, -1, self.mask_BKN.shape[2]))
+        mask_BKN = self.mask_BKN[rows_B1(parent_BK), parent_BK]
         if near and len(self.ends) > near:
             mask_BKN[..., : self.ends[-1 - near]] = float("-inf")
         own_KK = torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device)
@@ -208,9 +213,8 @@ class SlotKeys(Keys):
 
     def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
         """Store the keys and values of the nodes. Returns those of all slots, each [B, H, N, E]."""
-        sentence_B1 = torch.arange(len(k_BHKE), device=k_BHKE.device)[:, None]
-        self.k[sentence_B1, :, self.slot_BK] = k_BHKE.transpose(1, 2)
-        self.v[sentence_B1, :, self.slot_BK] = v_BHKE.transpose(1, 2)
+        place = rows_B1(k_BHKE), slice(None), self.slot_BK
+        self.k[place], self.v[place] = k_BHKE.transpose(1, 2), v_BHKE.transpose(1, 2)
         return self.k, self.v
 
 
@@ -247,7 +251,7 @@ class TreeStep(Cached):
         needed, slots = int(slot_BK.max()) + 1, self.path_BNN.shape[2]
         if needed > slots:
             self.grow(max(needed, slots * 3 // 2))
-        sentence_B1 = torch.arange(len(tokens_BK), device=tokens_BK.device)[:, None]
+        sentence_B1 = rows_B1(tokens_BK)
         path_BKN = self.path_BNN[sentence_B1, parent_BK].scatter(2, slot_BK[:, :, None], True)
         position_BK = self.position_BN[sentence_B1, parent_BK] + 1
         self.path_BNN[sentence_B1, slot_BK], self.position_BN[sentence_B1, slot_BK] = path_BKN, position_BK

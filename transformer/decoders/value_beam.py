@@ -5,12 +5,10 @@ Shapes: B sentences still searched, K live hypotheses of each, C candidates for 
 
 from dataclasses import dataclass
 
-import torch
-
 from transformer.config.decoders import ValueBeamConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import continuations, extend, release, start
-from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.steps import Batch, Translation, rows_B1
 from transformer.value import Values
 
 LEAST = 1e-6  # a smaller value counts as this, so that its logarithm is finite
@@ -46,8 +44,7 @@ class ValueBeam:
             # A score of -inf: there are fewer candidates without EOS than the beam has hypotheses.
             ended_BK = state.log_prob_BK == float("-inf")
             state.log_prob_BK = log_prob_BC.gather(1, chosen_BK).masked_fill(ended_BK, float("-inf"))
-            row_B1 = torch.arange(len(order_BC), device=batch.device)[:, None]
-            state.origin_BK = order_BC.gather(1, chosen_BK) + row_B1 * order_BC.shape[1]
+            state.origin_BK = order_BC.gather(1, chosen_BK) + rows_B1(order_BC) * order_BC.shape[1]
             release(state, results, config)
             logits_BKV = logits_BCV.flatten(0, 1)[state.origin_BK]
         return [results[number] for number in range(len(batch.limits))]
