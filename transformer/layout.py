@@ -21,7 +21,6 @@ Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M i
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -89,47 +88,36 @@ def batch_of(pairs: Pairs, numbers: np.ndarray, width: int | None, size: Size) -
         longest = 1 + max(source_P.max(), target_P.max())
         starts = split(source_P + 1, target_P + 1, width if longest <= width else rounded_up(longest, STEP))
         row_P = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    source, target = (Places.of(row_P, length_P + 1, size) for length_P in (source_P, target_P))
-    return Batch(
-        source.rows(np.insert(source_M, source_end_P, EOS), numbered=width is not None),
-        target.rows(np.insert(target_M, target_end_P - target_P, BOS), numbered=width is not None),
-        torch.from_numpy(target.cell_N),
-        torch.from_numpy(np.insert(target_M, target_end_P, EOS)),
-    )
+    source_N, target_N = np.insert(source_M, source_end_P, EOS), np.insert(target_M, target_end_P - target_P, BOS)
+    source, _ = laid_out(row_P, source_P + 1, source_N, size, width is not None)
+    target, cell_N = laid_out(row_P, target_P + 1, target_N, size, width is not None)
+    return Batch(source, target, torch.from_numpy(cell_N), torch.from_numpy(np.insert(target_M, target_end_P, EOS)))
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where each position of the sentences of one side lies in a table [B, S]."""
+def laid_out(
+    row_P: np.ndarray, length_P: np.ndarray, ids_N: np.ndarray, size: Size, numbered: bool
+) -> tuple[Rows, np.ndarray]:
+    """One side of a batch, and the index of each of its positions in the flattened table.
 
-    shape: tuple[int, int]
-    cell_N: np.ndarray  # its index in the flattened table
-    position_N: np.ndarray  # its position within its sentence
-    sentence_N: np.ndarray  # the number of its sentence within the row
+    Sentence p is in row `row_P[p]`, after the earlier sentences of this row. `row_P` is in ascending order. A cell without
+    a sentence is 0, which is PAD.
+    """
+    start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
+    first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
+    column_P = start_P - start_P[first_P]
+    rows, width = size(int(row_P[-1]) + 1, int((column_P + length_P).max()))
+    position_N = np.arange(length_P.sum()) - np.repeat(start_P, length_P)
+    cell_N = np.repeat(row_P * width + column_P, length_P) + position_N
 
-    @classmethod
-    def of(cls, row_P: np.ndarray, length_P: np.ndarray, size: Size) -> "Places":
-        """Sentence p is in row `row_P[p]`, after the earlier sentences of this row. `row_P` is in ascending order."""
-        start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
-        first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
-        column_P = start_P - start_P[first_P]
-        rows, width = size(int(row_P[-1]) + 1, int((column_P + length_P).max()))
-        position_N = np.arange(length_P.sum()) - np.repeat(start_P, length_P)
-        cell_N = np.repeat(row_P * width + column_P, length_P) + position_N
-        sentence_N = np.repeat(np.arange(len(row_P)) - first_P + 1, length_P)
-        return cls((rows, width), cell_N, position_N, sentence_N)
-
-    def rows(self, ids_N: np.ndarray, numbered: bool) -> Rows:
-        if not numbered:
-            return Rows(self.table(ids_N))
-        ids_BS, position_BS, sentence_BS = map(self.table, (ids_N, self.position_N, self.sentence_N))
-        return Rows(ids_BS, position_BS, sentence_BS, int(self.position_N.max()) + 1)
-
-    def table(self, value_N: np.ndarray) -> Tensor:
-        """The values in their cells, and 0, which is PAD, in all other cells: [B, S]."""
-        table_BS = np.zeros(self.shape, dtype=np.int64)
-        table_BS.flat[self.cell_N] = value_N
+    def table(value_N: np.ndarray) -> Tensor:
+        table_BS = np.zeros((rows, width), dtype=np.int64)
+        table_BS.flat[cell_N] = value_N
         return torch.from_numpy(table_BS)
+
+    if not numbered:
+        return Rows(table(ids_N)), cell_N
+    sentence_N = np.repeat(np.arange(len(row_P)) - first_P + 1, length_P)
+    return Rows(table(ids_N), table(position_N), table(sentence_N), int(position_N.max()) + 1), cell_N
 
 
 def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:

@@ -61,13 +61,12 @@ class TrainingState:
         weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
         load_weights(self.model, weights, path)
         moments: dict[int, dict[str, Tensor]] = {}
-        for index, (name, _) in enumerate(self.model.named_parameters()):
-            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"optimiser.{key}.{name}" in tensors]
+        for index, (name, _) in enumerate(self.model.named_parameters() if numbers["step"] else ()):
             # The optimiser keeps these tensors. Without the copies it would keep the file mapped to memory, which NFS then
             # cannot remove.
+            keys = ("step", "exp_avg", "exp_avg_sq")
             moments[index] = {key: tensors[f"optimiser.{key}.{name}"].clone() for key in keys}
-        content = self.optimiser.state_dict()
-        self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": moments})
         self.loss_sum.copy_(tensors["loss_sum"])
         for key in self.numbers():
             setattr(self, key, numbers[key])

@@ -180,9 +180,9 @@ class Trainer:
         state = self.state
         loss = self.dev_loss()
         self.check_loss(loss)
-        better = loss < state.best_dev_loss
-        state.best_dev_loss = min(loss, state.best_dev_loss)
-        state.evaluations_since_best = 0 if better else state.evaluations_since_best + 1
+        state.evaluations_since_best += 1
+        if loss < state.best_dev_loss:
+            state.best_dev_loss, state.evaluations_since_best = loss, 0
         record = {"step": state.step, "dev_loss": round(loss, 6), "dev_perplexity": round(math.exp(loss), 6)}
         self.store.record(record)
         return record
