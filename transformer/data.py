@@ -6,6 +6,7 @@ resume exactly. `Prefetch` prepares batches, and the order of an epoch, while th
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Generic, TypeVar
@@ -223,6 +224,7 @@ def in_order(
     return (order[start:stop] for start, stop in pairwise(starts))
 
 
+@dataclass
 class Prefetch(Generic[Item]):
     """Calling it with a step returns `make(step)`, and starts `make` for the next `depth` steps in one thread.
 
@@ -230,9 +232,12 @@ class Prefetch(Generic[Item]):
     until the calls of `make` that have been submitted end. The thread calls `begin` first.
     """
 
-    def __init__(self, make: Callable[[int], Item], depth: int, begin: Callable[[], object] = lambda: None) -> None:
-        self.make, self.depth = make, depth
-        self.thread = ThreadPoolExecutor(1, "prefetch", begin)
+    make: Callable[[int], Item]
+    depth: int
+    begin: Callable[[], object] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.thread = ThreadPoolExecutor(1, "prefetch", self.begin)
         self.made: dict[int, Future[Item]] = {}
 
     def __call__(self, step: int) -> Item:

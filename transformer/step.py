@@ -37,6 +37,7 @@ class Parts:
     parts: list[Batch]
 
 
+@dataclass
 class Step:
     """Computes the gradients of batches. A part of a batch has at most `state.micro_batch_tokens` tokens a side.
 
@@ -46,20 +47,18 @@ class Step:
     on a CPU, has no graphs.
     """
 
-    def __init__(
-        self,
-        state: TrainingState,
-        config: TrainingConfig,
-        device: torch.device,
-        precision: str,
-        warn: Callable[[str], None] = warnings.warn,
-    ) -> None:
-        self.state, self.model, self.config = state, state.model, config
-        self.device, self.precision, self.warn = device, precision, warn
-        self.graphs = Graphs(self.model, CudaCapture(), warn) if is_fast(self.model) else None
-        number = at_once(device, config.threads)
+    state: TrainingState
+    config: TrainingConfig
+    device: torch.device
+    precision: str
+    warn: Callable[[str], None] = warnings.warn
+
+    def __post_init__(self) -> None:
+        self.model = self.state.model
+        self.graphs = Graphs(self.model, CudaCapture(), self.warn) if is_fast(self.model) else None
+        number = at_once(self.device, self.config.threads)
         self.generators = [torch.Generator() for _ in range(number)]
-        self.pool = ThreadPoolExecutor(number, "share", begin_with, (config.threads // number,))
+        self.pool = ThreadPoolExecutor(number, "share", begin_with, (self.config.threads // number,))
 
     def divide(self, batches: Batches, numbers: np.ndarray) -> Parts:
         """The pairs `numbers` in parts, whose tensors for a GPU are in pinned memory."""

@@ -110,25 +110,25 @@ def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Value
     return map(Decoded, token_BK.tolist(), log_prob_BK.tolist(), prior_BK.cpu().numpy(), value_B)
 
 
+@dataclass
 class Search:
     """The tree of one sentence. `limit` is the maximum number of tokens of its translation, EOS included.
 
     The generators yield each node to decode, and receive its `Decoded`.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        config: DecodingConfig,
-        own: MctsConfig,
-        metric: Callable[[list[int]], float] | None = None,
-    ) -> None:
-        self.limit, self.config, self.own, self.metric = limit, config, own, metric
-        self.free: list[int] = []  # slots of discarded nodes
-        self.slots = 0  # slots allocated, including the free ones
-        self.low, self.high = math.inf, -math.inf  # the lowest and the highest value in this tree
-        self.best: Node | None = None  # the best complete translation (see `preference`); None if a head gives the values
-        self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
+    limit: int
+    config: DecodingConfig
+    own: MctsConfig
+    metric: Callable[[list[int]], float] | None = None
+    free: list[int] = field(default_factory=list)  # slots of discarded nodes
+    slots: int = 0  # allocated, including the free ones
+    low: float = math.inf  # the lowest value in this tree
+    high: float = -math.inf
+    best: Node | None = None  # the best complete translation (see `preference`); None if a head gives the values
+
+    def __post_init__(self) -> None:
+        self.root = Node(BOS, None, 0, 0.0, ended=self.limit < 1, depth=0)
 
     def run(self) -> Generator[Request, Decoded, Translation]:
         """Yields the nodes to decode and returns the translation."""

@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
 import torch
@@ -46,6 +46,7 @@ class Translation:
     finished: bool = True
 
 
+@dataclass
 class Batch:
     """The sentences that a decoder translates in one call by a model or by an ensemble.
 
@@ -54,19 +55,17 @@ class Batch:
     `calls` counts the prefixes that the models have scored. Once `stop` is set, the next step raises CancelledError.
     """
 
-    def __init__(
-        self,
-        models: Sequence[Transformer],
-        sources: Sequence[Sequence[int]],
-        numbers: Sequence[int],
-        extra_length: int,
-        stop: threading.Event | None = None,
-    ) -> None:
-        self.models, self.numbers, self.stop = models, numbers, stop
-        self.device = models[0].embedding.device
-        self.source_BS = pad([[*source, EOS] for source in sources]).to(self.device)
-        self.limits = [len(source) + extra_length for source in sources]
-        self.calls = 0
+    models: Sequence[Transformer]
+    sources: Sequence[Sequence[int]]
+    numbers: Sequence[int]
+    extra_length: int
+    stop: threading.Event | None = None
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.device = self.models[0].embedding.device
+        self.source_BS = pad([[*source, EOS] for source in self.sources]).to(self.device)
+        self.limits = [len(source) + self.extra_length for source in self.sources]
 
     def start(self) -> "Counted":
         """A new step function, which begins with all sentences."""
@@ -87,16 +86,16 @@ class Decoder(Protocol):
         """The number of hypotheses of a sentence that are in memory at a time."""
 
 
+@dataclass
 class Counted:
     """The steps or the trees of an ensemble or of one model. Counts the scored prefixes in `batch.calls`.
 
     `hidden_BKD` is the decoder's output at the latest call; for an ensemble, the output of the first model.
     """
 
-    hidden_BKD: Tensor
-
-    def __init__(self, batch: Batch, parts: Sequence[Any]) -> None:
-        self.batch, self.parts = batch, parts
+    batch: Batch
+    parts: Sequence[Any]
+    hidden_BKD: Tensor = field(init=False)
 
     def __call__(self, tokens_BK: Tensor, *places: Tensor) -> Tensor:
         if self.batch.stop and self.batch.stop.is_set():

@@ -27,25 +27,25 @@ class FastEncoderLayer(EncoderLayer):
     def forward(self, x: Tensor, mask: Tensor | Spans) -> Tensor:
         if isinstance(mask, Tensor) and not self.training:
             return super().forward(x, mask)
-        first, second = residuals(self)
-        x = x if first.pre else lowered(self, x)
-        x = attended(first, self.self_attention, x, None, mask)
-        return added(second, x, partial(inner, self.feed_forward), self.feed_forward.outer)
+        return through(self, x, (self.self_attention, None, mask))
 
 
 class FastDecoderLayer(DecoderLayer):
     def forward(self, x: Tensor, memory: Tensor | None, masks: Masks, cache: LayerCache | None = None) -> Tensor:
         if isinstance(masks.cross, Tensor) and not self.training:
             return super().forward(x, memory, masks, cache)
-        first, second, third = residuals(self)
-        x = x if first.pre else lowered(self, x)
-        x = attended(first, self.self_attention, x, None, masks.decoder)
-        x = attended(second, self.cross_attention, x, memory, masks.cross)
-        return added(third, x, partial(inner, self.feed_forward), self.feed_forward.outer)
+        return through(self, x, (self.self_attention, None, masks.decoder), (self.cross_attention, memory, masks.cross))
 
 
-def residuals(layer: EncoderLayer | DecoderLayer) -> list[Residual]:
-    return cast(list[Residual], list(layer.residuals))
+def through(
+    layer: EncoderLayer | DecoderLayer, x: Tensor, *attentions: tuple[MultiHeadAttention, Tensor | None, Tensor | Spans]
+) -> Tensor:
+    """The layer's output, given the memory and the mask of each attention. The memory of self-attention is None."""
+    *firsts, last = cast(list[Residual], list(layer.residuals))
+    x = x if last.pre else lowered(layer, x)
+    for residual, (attention, memory, mask) in zip(firsts, attentions):
+        x = attended(residual, attention, x, memory, mask)
+    return added(last, x, partial(inner, layer.feed_forward), layer.feed_forward.outer)
 
 
 def lowered(module: nn.Module, x: Tensor) -> Tensor:
