@@ -5,8 +5,8 @@ Shapes: B rows, S positions in a row, Q queries, K keys, N positions of all targ
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -19,7 +19,9 @@ class Pairs(Protocol):
     """Sentence pairs as ids, without BOS and EOS."""
 
     def __len__(self) -> int: ...
-    def lengths(self, side: str) -> np.ndarray: ...
+    def lengths(self, side: str) -> np.ndarray:
+        """The number of ids in each sentence of a side, [P] int64."""
+
     def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The ids of the sentences `numbers` of a side, one sentence after the other, and the length of each."""
 
@@ -34,14 +36,12 @@ class Rows:
     longest: int = 0  # positions of the longest sentence, at least
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
-        position_BS, sentence_BS = (
-            None if each is None else function(each) for each in (self.position_BS, self.sentence_BS)
-        )
-        return Rows(function(self.ids_BS), position_BS, sentence_BS, self.longest)
+        changed: Any = {name: function(each) for name, each in vars(self).items() if isinstance(each, Tensor)}
+        return replace(self, **changed)
 
     @property
     def tensors(self) -> list[Tensor]:
-        return [tensor for tensor in (self.ids_BS, self.position_BS, self.sentence_BS) if tensor is not None]
+        return [each for each in vars(self).values() if isinstance(each, Tensor)]
 
     @property
     def place(self) -> tuple[Tensor, int] | None:

@@ -38,7 +38,7 @@ class Batches:
     def __init__(self, pairs: Pairs, seed: int, batch_tokens: int, max_length: int, segmentations: int = 1) -> None:
         self.pairs, self.seed, self.batch_tokens = pairs, seed, batch_tokens
         # Lengths include EOS, which is read and predicted like any other piece.
-        self.source, self.target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
+        self.source, self.target = (pairs.lengths(side) + 1 for side in ("source", "target"))
         self.used = np.flatnonzero((self.source <= max_length) & (self.target <= max_length))
         self.left_out = round((len(pairs) - len(self.used)) / segmentations)  # in an epoch, on average
         # Sorting takes seconds for millions of pairs, so the next epoch is ordered during this one.
@@ -107,13 +107,14 @@ class Batches:
     def sums(self, numbers: np.ndarray) -> dict[str, int]:
         """The tokens of each side and the sums of products of lengths, from which flops.py counts the operations."""
         source, target = self.source[numbers], self.target[numbers]
-        return {
-            "source_tokens": int(source.sum()),
-            "target_tokens": int(target.sum()),
-            "source_squared": int((source**2).sum()),
-            "target_squared": int((target**2).sum()),
-            "source_target": int((source * target).sum()),
+        summands = {
+            "source_tokens": source,
+            "target_tokens": target,
+            "source_squared": source**2,
+            "target_squared": target**2,
+            "source_target": source * target,
         }
+        return {key: int(values.sum()) for key, values in summands.items()}
 
 
 class MixedBatches(Batches):
@@ -217,7 +218,7 @@ def in_order(
     Each side of a batch has at most `batch_tokens` tokens, unless the batch is one longer pair. Each worker divides its own
     share of the pairs, because `batch_tokens` may differ between workers.
     """
-    source, target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
+    source, target = (pairs.lengths(side) + 1 for side in ("source", "target"))
     order = np.lexsort((source, target))
     order = share(order, source[order] + target[order])
     starts = split(source[order], target[order], batch_tokens)

@@ -190,11 +190,11 @@ def segmented(lines: list[str], vocabulary: Vocabulary, segmentation: int) -> li
 
 
 def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations: int = 1) -> BinarisedSet:
-    arrays = []
+    sides = []
     for side in SIDES:
         ids = [ids for number in range(segmentations) for ids in segmented(lines[side], vocabulary, number)]
-        arrays += [np.concatenate(ids).astype(np.uint16), np.cumsum([0, *map(len, ids)])]
-    return BinarisedSet(*arrays, segmentations)
+        sides.append((np.concatenate(ids).astype(np.uint16), np.cumsum([0, *map(len, ids)])))
+    return BinarisedSet(*sides, segmentations)
 
 
 @pytest.fixture

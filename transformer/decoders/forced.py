@@ -28,11 +28,9 @@ def log_probabilities(
     because such a source is not translated. `batch_tokens` is that of decoding. Raises UserError if memory runs out.
     """
     results = [0.0] * len(sources)
-    asked = [number for number, source in enumerate(sources) if source or empty]
-    longest = [max(len(sources[number]), len(targets[number])) + 1 for number in asked]
+    lengths = [max(map(len, pair)) + 1 if pair[0] or empty else 0 for pair in zip(sources, targets)]  # 0: in no batch
     with enough_memory("in scoring translations", "lower decoding.batch_tokens"):
-        for places in batches_by_length(longest, batch_tokens // SHARE):
-            numbers = [asked[place] for place in places]
+        for numbers in batches_by_length(lengths, batch_tokens // SHARE):
             found = of_batch(models, [sources[number] for number in numbers], [targets[number] for number in numbers])
             for number, score in zip(numbers, found):
                 results[number] = score

@@ -169,7 +169,10 @@ class Search:
             value = (yield from self.decode(node)).value
             assert value is not None
             return value
-        end = yield from self.completion(node)
+        end = node
+        while not end.ended:  # the nodes of the completion are added to the tree, without visits
+            yield from self.decode(end)
+            end = self.child(end, 0)
         if end.value is None:
             end.value = self.metric(end.ids) if self.metric else self.model_score(end)
         if self.best is None or self.preference(end) > self.preference(self.best):
@@ -184,13 +187,6 @@ class Search:
         """
         assert end.value is not None
         return self.metric is not None or end.token == EOS, end.value
-
-    def completion(self, node: Node) -> Generator[Request, Decoded, Node]:
-        """The end of the greedy continuation of `node`. Its nodes are added to the tree, without visits."""
-        while not node.ended:
-            yield from self.decode(node)
-            node = self.child(node, 0)
-        return node
 
     def decode(self, node: Node) -> Generator[Request, Decoded, Decoded]:
         if node.decoded is None:

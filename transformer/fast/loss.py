@@ -85,7 +85,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
                     gradients[1].addmm_(logits_gradient.T, hidden[part])
                 else:
                     gradients[1] += logits_gradient.T @ hidden[part]
-        ctx.save_for_backward(*((gradients[0][: len(hidden_ND)], gradients[1]) if gradients else (None, None)))
+        if gradients:
+            ctx.save_for_backward(gradients[0][: len(hidden_ND)], gradients[1])
         ctx.dtypes = hidden_ND.dtype, embedding_VD.dtype
         return loss
 
