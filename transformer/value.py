@@ -80,7 +80,7 @@ def load(path: Path, d_model: int, device: torch.device) -> tuple[ValueHead, dic
     Raises UserError for a file that is missing or damaged, holds no value head or belongs to a model of another width.
     """
     tensors, description = read_tensors(path)
-    if not isinstance(description, dict) or "settings" not in description:
+    if "settings" not in description:
         raise UserError(f"{path} holds no value head; a file that the stage `train_value` wrote is expected")
     head = ValueHead(d_model, read_saved(ValueConfig, description["settings"], f"{path}: settings"))
     load_weights(head, tensors, path)

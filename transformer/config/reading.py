@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import difflib
 import functools
-import math
 import re
 import reprlib
 import sys
@@ -18,6 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Annotated, Any, Generic, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 SHORT = reprlib.Repr()
@@ -37,19 +37,19 @@ class UserError(ValueError):
 class Limits:
     """The numbers that a setting may have, as an annotation of its type: `Annotated[int, Limits(ge=1)]`."""
 
-    ge: float = -math.inf
-    gt: float = -math.inf
-    le: float = math.inf
-    lt: float = math.inf
+    ge: float = -inf
+    gt: float = -inf
+    le: float = inf
+    lt: float = inf
 
     def __call__(self, value: float) -> bool:
         return self.ge <= value <= self.le and self.gt < value < self.lt
 
     def __str__(self) -> str:
-        above = self.gt > -math.inf
-        low = f" above {self.gt}" if above else f" from {self.ge}" if self.ge > -math.inf else ""
+        above = self.gt > -inf
+        low = f" above {self.gt}" if above else f" from {self.ge}" if self.ge > -inf else ""
         up = " up to" if above else " to"
-        high = f"{up} {self.le}" if self.le < math.inf else f"{up} below {self.lt}" if self.lt < math.inf else ""
+        high = f"{up} {self.le}" if self.le < inf else f"{up} below {self.lt}" if self.lt < inf else ""
         return f"{low}{high}"
 
 
@@ -128,8 +128,7 @@ def read_keys(kind: Any, values: Any, where: str) -> dict[str, Any]:
     checks = [partial(convert, kinds[key][0], values[key], at(where, key)) for key in values if key in kinds]
     faults = [unknown(key, list(kinds), where) for key in wrong]
     faults += [f"{at(where, key)} is missing; {describe(kinds[key][0])} is expected" for key in missing]
-    results = together(checks, faults)
-    return dict(zip((key for key in values if key in kinds), results))
+    return dict(zip(values, together(checks, faults)))  # without faults, there is a check for each key
 
 
 def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
@@ -243,7 +242,8 @@ def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
             return tuple(together(partial(convert, of[i], item, f"{where}[{i}]") for i, item in enumerate(value)))
     if origin is dict and isinstance(value, Mapping):
         return dict(together(partial(convert_item, arguments, item, where) for item in value.items()))
-    if kind is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:  # NaN is refused, too
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is float and number and abs(value) <= sys.float_info.max:  # NaN is refused, too
         return float(value)
     if kind in (bool, int, str) and type(value) is kind:
         return value

@@ -5,6 +5,7 @@ far, C candidates for the next hypotheses, N groups of W tokens, F finished hypo
 """
 
 from dataclasses import dataclass
+from math import inf
 
 import torch
 import torch.nn.functional as F
@@ -89,7 +90,7 @@ def start(batch: Batch, n_best: int = 1) -> BeamState:
         tokens_BKT=torch.full((sentences, 1, 1), BOS, device=device),
         log_prob_BK=torch.zeros(sentences, 1, device=device),
         origin_BK=torch.arange(sentences, device=device)[:, None],
-        best_score_BF=torch.full((sentences, n_best), float("-inf"), device=device),
+        best_score_BF=torch.full((sentences, n_best), -inf, device=device),
         best_BFT=torch.full((sentences, n_best, 0), PAD, device=device),
     )
 
@@ -110,8 +111,8 @@ def extend(
     token_BC, parent_BC, log_prob_BC = found
     finish(state, token_BC[:, :ends], parent_BC[:, :ends], log_prob_BC[:, :ends], config)
     width = state.log_prob_BK.shape[1]
-    live_BC = torch.where(token_BC == EOS, float("-inf"), log_prob_BC)
-    ranked_BC = live_BC if rank_BC is None else torch.where(token_BC == EOS, float("-inf"), rank_BC)
+    live_BC = torch.where(token_BC == EOS, -inf, log_prob_BC)
+    ranked_BC = live_BC if rank_BC is None else torch.where(token_BC == EOS, -inf, rank_BC)
     _, chosen_BK = ranked_BC.topk(min(config.beam, live_BC.shape[1]))
     state.log_prob_BK = live_BC.gather(1, chosen_BK)
     parent_BK = parent_BC.gather(1, chosen_BK)
@@ -157,7 +158,7 @@ def continuations(
     groups, most_BK1 = best_BKN.shape[2], best_BKN.amax(2, keepdim=True)
     offset_BK1 = log_prob_BK[..., None] - most_BK1 - sum_of_exp(logits_BKV, most_BK1).log()
     if without_BKV is not None:  # after the sum, so that the other tokens keep their probabilities
-        best_BKN = logits_BKV.masked_fill_(without_BKV, float("-inf")).unflatten(2, (width, -1)).amax(2)
+        best_BKN = logits_BKV.masked_fill_(without_BKV, -inf).unflatten(2, (width, -1)).amax(2)
     best_BN = regularised(best_BKN + offset_BK1, log_prob_BK[..., None], regulariser).flatten(1)
     group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
     parent_BC, group_BC = group_BC // groups, group_BC % groups
@@ -195,16 +196,16 @@ def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: T
     """
     score_BC = log_prob_BC / length_penalty(state.length + 1, config)
     ended_BC = (token_BC == EOS) & (state.limit_B > state.length)[:, None]
-    score_BC = torch.where(ended_BC, score_BC, float("-inf"))
+    score_BC = torch.where(ended_BC, score_BC, -inf)
     score_BF, place_BF = score_BC.topk(min(state.best_score_BF.shape[1], score_BC.shape[1]))
     keep(state, histories(state, parent_BC.gather(1, place_BF))[:, :, 1:], score_BF)
 
 
 def cut(state: BeamState, config: DecodingConfig) -> None:
     """At its limit, a sentence without a finished hypothesis takes its best live one."""
-    cut_B = (state.limit_B == state.length) & (state.best_score_BF[:, 0] == float("-inf"))
+    cut_B = (state.limit_B == state.length) & (state.best_score_BF[:, 0] == -inf)
     score_B = state.log_prob_BK[:, 0] / length_penalty(state.length, config)
-    keep(state, state.tokens_BKT[:, :1, 1:], torch.where(cut_B, score_B, float("-inf"))[:, None])
+    keep(state, state.tokens_BKT[:, :1, 1:], torch.where(cut_B, score_B, -inf)[:, None])
 
 
 def keep(state: BeamState, ids_BFT: Tensor, score_BF: Tensor) -> None:
@@ -212,7 +213,7 @@ def keep(state: BeamState, ids_BFT: Tensor, score_BF: Tensor) -> None:
 
     A NaN score, which a model with NaN weights gives, counts as -inf.
     """
-    score_BF = torch.where(score_BF.isnan(), float("-inf"), score_BF)
+    score_BF = torch.where(score_BF.isnan(), -inf, score_BF)
     kept, longer = state.best_score_BF.shape[1], ids_BFT.shape[2] - state.best_BFT.shape[2]
     every_BF = torch.cat([state.best_score_BF, score_BF], 1)
     ids_BFT = torch.cat([F.pad(state.best_BFT, (0, longer), value=PAD), ids_BFT], 1)
@@ -253,7 +254,7 @@ def finished(state: BeamState, done_B: Tensor) -> dict[int, list[Translation]]:
         number: [
             Translation([token for token in ids if token != PAD], score)
             for place, (ids, score) in enumerate(zip(rows, scores))
-            if place == 0 or score > float("-inf")
+            if place == 0 or score > -inf
         ]
         for number, rows, scores in zip(*(tensor.tolist() for tensor in done))
     }

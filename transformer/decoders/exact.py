@@ -6,6 +6,7 @@ Shapes: B sentences still searched, V vocabulary.
 import dataclasses
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from torch import Tensor
@@ -47,10 +48,10 @@ def depth_first(limit: int, best: Translation, steps: int) -> Generator[Request,
     `limit` is the maximum number of tokens, EOS included. `best` is the result of beam search.
     """
     # A hypothesis that beam search cut at the limit has no EOS, so its score is not a bound.
-    bound = best.score if len(best.ids) < limit else float("-inf")
+    bound = best.score if len(best.ids) < limit else -inf
     prefix, waiting = list[int](), [iter([(BOS, 0.0)])]  # `waiting` has the continuations of each shorter prefix
     while waiting:
-        token, score = next(waiting[-1], (EOS, float("-inf")))
+        token, score = next(waiting[-1], (EOS, -inf))
         if score <= bound:  # scores only fall, so a lower one cannot lead to a better translation
             waiting.pop()
             continue

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 import numpy as np
 from torch import Tensor
@@ -123,8 +124,8 @@ class Search:
     metric: Callable[[list[int]], float] | None = None
     free: list[int] = field(default_factory=list)  # slots of discarded nodes
     slots: int = 0  # allocated, including the free ones
-    low: float = math.inf  # the lowest value in this tree
-    high: float = -math.inf
+    low: float = inf  # the lowest value in this tree
+    high: float = -inf
     best: Node | None = None  # the best complete translation (see `preference`); None if a head gives the values
 
     def __post_init__(self) -> None:
@@ -232,4 +233,4 @@ def back_up(node: Node, root: Node) -> None:
 def most_visited(node: Node) -> int:
     """The rank of the most visited child. A tie is decided by the higher mean, then by the higher probability."""
     most_K = node.visits_K == node.visits_K.max()
-    return int(np.where(most_K, node.mean_K, -math.inf).argmax())
+    return int(np.where(most_K, node.mean_K, -inf).argmax())

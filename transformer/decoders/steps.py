@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Protocol, TypeVar, cast
 
 import torch
@@ -116,7 +117,7 @@ def next_logits(logits: Tensor) -> Tensor:
     Logits that are float32 are overwritten.
     """
     logits = logits.float()
-    logits[..., PAD] = logits[..., BOS] = float("-inf")
+    logits[..., PAD] = logits[..., BOS] = -inf
     return logits
 
 
@@ -134,7 +135,7 @@ def rows_B1(tensor: Tensor) -> Tensor:
 
 def float_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """The boolean mask as floats: 0 where it is true, -inf elsewhere. So attention need not convert it in every layer."""
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -inf)
 
 
 class Cached:
@@ -193,7 +194,7 @@ class ModelStep(Cached):
         near = self.model.config.neighbourhood
         mask_BKN = self.mask_BKN[rows_B1(parent_BK), parent_BK]
         if near and len(self.ends) > near:
-            mask_BKN[..., : self.ends[-1 - near]] = float("-inf")
+            mask_BKN[..., : self.ends[-1 - near]] = -inf
         own_KK = torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device)
         own_KK = float_mask(own_KK, mask_BKN.dtype)
         self.mask_BKN = torch.cat([mask_BKN, own_KK.expand(len(parent_BK), -1, -1)], 2)

@@ -4,6 +4,7 @@ Shapes: B sentences still searched, K live hypotheses of each, C candidates for 
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from transformer.config.decoders import ValueBeamConfig
 from transformer.config.decoding import DecodingConfig
@@ -42,8 +43,8 @@ class ValueBeam:
             chosen_BK = extend(state, (token_BC, parent_BC, score_BC), config, config.beam)
             # `extend` has stored scores in `log_prob_BK`. The next step and the bound in `release` need log-probabilities.
             # A score of -inf: there are fewer candidates without EOS than the beam has hypotheses.
-            ended_BK = state.log_prob_BK == float("-inf")
-            state.log_prob_BK = log_prob_BC.gather(1, chosen_BK).masked_fill(ended_BK, float("-inf"))
+            ended_BK = state.log_prob_BK == -inf
+            state.log_prob_BK = log_prob_BC.gather(1, chosen_BK).masked_fill(ended_BK, -inf)
             state.origin_BK = order_BC.gather(1, chosen_BK) + rows_B1(order_BC) * order_BC.shape[1]
             release(state, results, config)
             logits_BKV = logits_BCV.flatten(0, 1)[state.origin_BK]
