@@ -1,7 +1,7 @@
 """Checks all of params.yaml. The check can stop a stage but cannot change its result, so no stage depends on it.
 
 Each block is read as its class (blocks.py), then each name of another entry is looked up, and then settings of several
-entries are compared (comparisons.py). All errors that a step finds are reported at once, and end the check.
+entries are compared (comparisons.py). All errors of the first two steps are reported at once, then those of the third.
 """
 
 import re
@@ -35,8 +35,11 @@ Check = Callable[[], Any]
 def check(params: Mapping[str, Any]) -> None:
     """Raise UserError with a line for each error. The block `studies` of `with_studies`, if present, is also checked."""
     own, studies = {key: value for key, value in params.items() if key != "studies"}, params.get("studies", {})
-    convert(Params, own, "params.yaml:")
-    together(references(own))
+    try:
+        named = list(references(own))
+    except (TypeError, KeyError, AttributeError):  # a line is no mapping or lacks a key, as the check of the types says
+        named = []
+    together([partial(convert, Params, own, "params.yaml:"), *named])
     together([*of_base(own), *comparisons(own)])
     together(partial(selected, params, name) for name in convert(dict[Name, Any], studies, f"{STUDIES}:"))
 
@@ -73,7 +76,8 @@ def references(params: Mapping) -> Iterator[Check]:
     for block, kinds in REFERENCES.items():
         for name, line in params[block].items():
             for key, kind in kinds.items():
-                yield partial(require_named, line[key], valid[kind], kind, f"params.yaml: {block}.{name}.{key}: ")
+                if isinstance(line[key], str):
+                    yield partial(require_named, line[key], valid[kind], kind, f"params.yaml: {block}.{name}.{key}: ")
 
 
 def names(params: Mapping) -> dict[str, list[str]]:

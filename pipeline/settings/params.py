@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ruamel.yaml import YAML, YAMLError
+from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+from ruamel.yaml.nodes import Node
 
 from transformer.config.reading import Pattern, Settings, UserError, read, shown, similar, unknown
 
@@ -31,14 +33,27 @@ def text_of(path: Path = PARAMS) -> str:
 
 def parse(text: str, path: Path = PARAMS) -> dict[str, Any]:
     """Return the content of params.yaml, or of another file with this text."""
+    yaml = YAML(typ="safe")
+    yaml.Constructor = Constructor
     try:
-        params = YAML(typ="safe").load(text)
-    except (YAMLError, TypeError, AssertionError, ValueError, LookupError, RecursionError) as error:  # of a key or value
+        params = yaml.load(text)
+    except (YAMLError, TypeError, AssertionError, RecursionError) as error:  # TypeError and AssertionError: an invalid key
         why = " ".join((str(error) or "a key occurs twice in !!omap").split()).replace('"<unicode string>", ', "")
         raise UserError(f"{path} cannot be read: {why.partition(' To suppress this check')[0]}") from None
     if not isinstance(params, dict):
         raise UserError(f"{path} is not a mapping")
     return params
+
+
+class Constructor(SafeConstructor):
+    """ruamel.yaml's constructor, which also states the line of a wrong value."""
+
+    def construct_non_recursive_object(self, node: Node, tag: str | None = None) -> Any:
+        try:
+            return super().construct_non_recursive_object(node, tag)
+        except (ValueError, LookupError):  # a date like 2026-13-45, or !!int abc
+            kind = str(node.tag).rpartition(":")[2]
+            raise ConstructorError(None, None, f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
 
 
 def entry(params: Mapping, block: str, name: str) -> Mapping:

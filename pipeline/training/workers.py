@@ -27,7 +27,7 @@ GRACE = 10  # seconds in which the other workers must exit after one has failed
 
 def launched() -> bool:
     """Whether this process was started as a worker."""
-    return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
 @contextmanager
@@ -36,6 +36,11 @@ def joined(device: str) -> Iterator[Workers]:
     if not launched():
         yield SINGLE_PROCESS
         return
+    needed = ["MASTER_ADDR", "MASTER_PORT", *(["LOCAL_RANK"] if device == "cuda" else [])]
+    if missing := [name for name in needed if name not in os.environ]:
+        raise UserError(
+            f"RANK and WORLD_SIZE are set, but not {', '.join(missing)}; start workers with torchrun, or unset both"
+        )
     if device == "cuda":
         place, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if place >= gpus:

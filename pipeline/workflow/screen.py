@@ -129,13 +129,15 @@ class Screen(logging.Handler):
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
-        """Print warnings and errors, except IMPLIED."""
+        """Print warnings and errors, except IMPLIED. Some of Snakemake's messages are worded for users of this project."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.nothing_to_do()
         elif text.startswith("Terminating processes on user request"):
             self.stopping = True
             self.say("Stopping what is running. A training saves its state first.")
+        elif missing := re.match(r"MissingRuleException:\s+No rule to produce (\S+)", text):
+            self.say(f"{missing[1]} is not a stage of dvc.yaml; `snakemake --list` lists the stages.")
         elif record.levelno >= logging.WARNING and text and not any(implied in text for implied in IMPLIED):
             self.say(text)
 

@@ -160,6 +160,14 @@ def test_workers_that_resume_at_different_steps_end_with_an_error(tmp_path, sett
         train_by_two(tmp_path, training_settings(), settings(), disturb=at_another_step)
 
 
+@pytest.mark.parametrize("device, missing", [("cpu", "MASTER_PORT"), ("cuda", "MASTER_PORT, LOCAL_RANK")])
+def test_an_incomplete_environment_of_a_worker_is_named(monkeypatch, device, missing):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.setenv(name, "1")
+    with pytest.raises(UserError, match=f"RANK and WORLD_SIZE are set, but not {missing};"), workers.joined(device):
+        pass
+
+
 @pytest.fixture
 def group(monkeypatch):
     """A process group of one, in this process."""
@@ -230,7 +238,7 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
 @pytest.mark.parametrize("launched", [True, False])
 def test_a_worker_stops_after_the_process_that_started_it_has_been_killed(monkeypatch, launched):
     """A training in one process goes on: a user may have closed its shell."""
-    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+    for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.setenv(name, "2") if launched else monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(os, "getppid", lambda: 4711)
