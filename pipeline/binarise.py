@@ -10,6 +10,7 @@ With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sa
 
 import argparse
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def encoded(path: Path, words: WordTable, bar: tqdm, dropout: VocabularyConfig |
         if dropout and dropout.bpe_dropout:
             (seed,) = np.random.SeedSequence([dropout.seed, number, place]).generate_state(1).tolist()
             ids = words.vocabulary.sample([line.removesuffix(b"\n") for line in lines], dropout.bpe_dropout, seed)
-            yield np.concatenate(ids), np.fromiter(map(len, ids), np.int64, len(ids))
+            yield np.fromiter(chain.from_iterable(ids), np.int32), np.fromiter(map(len, ids), np.int64, len(ids))
         else:
             block = b"".join(lines)
             yield words.encode(block if block.endswith(b"\n") else block + b"\n")

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import sentencepiece
 
 from transformer.config.reading import UserError
@@ -50,16 +49,14 @@ class Vocabulary:
         """The ids of each line, without BOS and EOS."""
         return self.processor.Encode(list(lines), num_threads=threads)
 
-    def sample(self, lines: Sequence[bytes], dropout: float, seed: int) -> list[np.ndarray]:
+    def sample(self, lines: Sequence[bytes], dropout: float, seed: int) -> list[list[int]]:
         """The ids of each line by BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `dropout`.
 
-        The same arguments give the same ids in one process. SentencePiece also salts its generator in each process, so
-        that another one gives other ids. Encode starts a thread, whose generator starts with the seed set here.
+        The same arguments give the same ids. Encode starts a thread, whose random generator starts with the seed set here.
+        From version 0.2.2 on, SentencePiece salts its generator, so that each process gives other ids.
         """
         sentencepiece.set_random_generator_seed(seed)
-        return self.processor.Encode(
-            list(lines), enable_sampling=True, nbest_size=-1, alpha=dropout, num_threads=1, return_type="numpy"
-        )
+        return self.processor.Encode(list(lines), enable_sampling=True, nbest_size=-1, alpha=dropout, num_threads=1)
 
     def decode(self, ids: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:
         """The text of a sequence of ids, or the texts of several sequences, without PAD, BOS and EOS."""

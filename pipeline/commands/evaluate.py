@@ -113,7 +113,7 @@ def common_set(systems: Sequence[System]) -> str:
     if not sets:
         named = " and ".join(system.name for system in systems)
         raise UserError(f"{named} are both files; one of the two must be a run or a decoding")
-    if len({text_of(name) for name in sets.values()}) > 1:
+    if len(names := set(sets.values())) > 1 and len(set(map(text_of, names))) > 1:
         told = ", ".join(f"{system} translates {name}" for system, name in sets.items())
         raise UserError(f"translations of two sets cannot be compared: {told}")
     return next(iter(sets.values()))

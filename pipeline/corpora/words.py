@@ -1,6 +1,6 @@
 """Encodes normalised text as ids, each distinct word once."""
 
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -56,8 +56,8 @@ class WordTable(dict):
 
     def learn(self, words: list[bytes]) -> None:
         """Add the ids of `words` to the table."""
-        encoded = self.vocabulary.processor.Encode(words, num_threads=self.threads, return_type="numpy")
+        encoded = self.vocabulary.processor.Encode(words, num_threads=self.threads)
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         self.starts = np.concatenate([self.starts, len(self.ids) + np.cumsum(lengths) - lengths])
         self.lengths = np.concatenate([self.lengths, lengths])
-        self.ids = np.concatenate([self.ids, *encoded])
+        self.ids = np.concatenate([self.ids, np.fromiter(chain.from_iterable(encoded), np.int32)])

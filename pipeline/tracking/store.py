@@ -24,7 +24,7 @@ for name, value in {"TIMEOUT": "5", "MAX_RETRIES": "1", "BACKOFF_FACTOR": "1"}.i
     os.environ.setdefault(f"MLFLOW_HTTP_REQUEST_{name}", value)
 os.environ.setdefault("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")
 
-EXPERIMENT = "transformer"
+EXPERIMENT = os.environ.get("MLFLOW_EXPERIMENT_NAME", "transformer")
 LOCK = Path("work/mlflow.lock")
 LOCK_SECONDS = 5  # how long to wait while another program locks the database
 

@@ -186,7 +186,7 @@ def words(tmp_path_factory) -> WordTable:
 
 def segmented(lines: list[str], vocabulary: Vocabulary, segmentation: int) -> list[list[int]]:
     """The ids of the lines, spelt with more and more single characters."""
-    return [ids.tolist() for ids in vocabulary.sample([line.encode() for line in lines], segmentation / 3, 1)]
+    return vocabulary.sample([line.encode() for line in lines], segmentation / 3, 1)
 
 
 def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations: int = 1) -> BinarisedSet:
