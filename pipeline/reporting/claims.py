@@ -187,15 +187,17 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
         claim: Seeds({str(run): np.full(2, value, float) for run, value in values.dropna().items()}, compared.sides())
         for claim, values in measured.items()  # without sentences
     }
-    seeds["raises BLEU"] = compared.seeds
     found = {claim: (of.difference(*sides), min(len(of.of(side)) for side in sides)) for claim, of in seeds.items()}
     corrected, rows = holm([score and score.p for score, _ in found.values()]), []
     for (claim, (score, number)), p in zip(found.items(), corrected):
         said = verdict(score, p, 1, number) if score else "not measured"
         rows.append({"claim": claim, **with_ends("difference", score), "p, Holm": p, "found": said})
+    bleu = next(each for each in findings(compared) if each.change is alone[0])
+    difference = with_ends("difference", compared.seeds.difference(*sides))
+    rows.append({"claim": "raises BLEU", **difference, "p, Holm": bleu.p, "found": bleu.result})
     note = (
         "The differences that label smoothing makes on dev, last checkpoint. Those of loss and accuracy have intervals "
-        "over the seeds. p is two-sided and corrected by Holm's method over the three."
+        "over the seeds. p is two-sided and corrected by Holm's method over these two; that of BLEU is that of the claims."
     )
     title = "Label smoothing hurts perplexity, but improves accuracy and BLEU (5.4)"
     shown = table("smoothing", title, rows, [note], places={"difference": 3, "p, Holm": 4})
