@@ -37,6 +37,7 @@ from benchmarks.turns import Turn, take_turns
 from pipeline.commands.export import ctranslate2_spec, tensors_of
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
+from pipeline.workflow.hardware import keep_freed
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -46,7 +47,6 @@ from transformer.decoders.beam import Beam
 from transformer.decoding import batches_by_length, model_in, search_batches, settings_on
 from transformer.device import at_once, device_of, precision_of
 from transformer.layout import pad
-from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 

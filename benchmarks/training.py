@@ -26,13 +26,13 @@ from benchmarks.record import Table
 from benchmarks.turns import Turn, take_turns
 from benchmarks.workload import random_pairs
 from pipeline.settings.params import load, section
+from pipeline.workflow.hardware import keep_freed
 from transformer import fast
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import autocast, precision_of
 from transformer.layout import Layout, packed, padded
-from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.step import Step

@@ -30,8 +30,9 @@ from pipeline.corpora.sets import count_lines, files_of, progress
 from pipeline.corpora.words import WordTable
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.params import languages, load, read_entry, section
+from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.workflow import stage
-from transformer.config.vocabulary import UNK, VocabularyConfig
+from transformer.config.vocabulary import UNK
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.vocabulary import Vocabulary
 

@@ -20,9 +20,9 @@ from pipeline.corpora.binarised import SIDES, id_type, segmentations_of, write_d
 from pipeline.corpora.sets import blocks, files_of, progress
 from pipeline.corpora.words import WordTable
 from pipeline.settings import params
+from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic_folder, write_json
 from transformer.vocabulary import Vocabulary
 

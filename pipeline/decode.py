@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.corpora.binarised import BinarisedSet
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.calibration import calibration_error, reliability
+from pipeline.scoring.calibration import calibration_error, confidences, reliability
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
@@ -29,7 +29,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
-from transformer.perplexity import confidences, mean_loss
+from transformer.perplexity import mean_loss
 from transformer.store import step_files
 from transformer.translator import Translator
 

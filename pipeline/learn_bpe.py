@@ -20,9 +20,10 @@ from tqdm import tqdm
 
 from pipeline.corpora.sets import blocks, count_lines, files_of, progress
 from pipeline.settings import params
+from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.workflow import stage
 from transformer.config.reading import UserError, placed
-from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK
 from transformer.files import atomic
 from transformer.vocabulary import Vocabulary
 

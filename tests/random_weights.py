@@ -7,10 +7,10 @@ import torch
 
 from pipeline.learn_bpe import learn
 from pipeline.settings.params import section
+from pipeline.settings.vocabulary import VocabularyConfig
 from tests.conftest import SMALL
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
 from transformer.config.model import ModelConfig
-from transformer.config.vocabulary import VocabularyConfig
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 

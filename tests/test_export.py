@@ -19,13 +19,14 @@ from safetensors.torch import load_file
 from pipeline.commands.export import FORMATS, marian_config, require_exportable
 from pipeline.learn_bpe import learn
 from pipeline.settings.params import section
+from pipeline.settings.vocabulary import VocabularyConfig
 from tests import in_process
 from tests.projects import ROOT
 from tests.random_weights import WORDS
 from tests.refusals import refused
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.model import ModelConfig
-from transformer.config.vocabulary import BOS, EOS, PAD, VocabularyConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.forced import log_probabilities
 from transformer.decoding import translate
 from transformer.layout import pad

@@ -16,11 +16,11 @@ from pipeline.reporting.published import (
 )
 from pipeline.settings.params import section
 from pipeline.settings.selection import run_settings
+from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import hints
 from transformer.config.training import AveragingConfig, TrainingConfig
-from transformer.config.vocabulary import VocabularyConfig
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.learn_bpe import learn
+from pipeline.settings.vocabulary import VocabularyConfig
 from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
 from tests.projects import ROOT
 from tests.refusals import refused
@@ -22,7 +23,7 @@ from transformer import Translator
 from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
-from transformer.config.vocabulary import BOS, EOS, VocabularyConfig
+from transformer.config.vocabulary import BOS, EOS
 from transformer.files import write_json
 from transformer.translator import PAPER
 from transformer.vocabulary import Vocabulary

@@ -1,7 +1,6 @@
-"""Memory: how a process keeps it, and the errors of torch and numpy when it runs out."""
+"""The errors of torch and numpy when memory runs out."""
 
 import contextlib
-import ctypes
 import gc
 from collections.abc import Iterator
 
@@ -9,7 +8,6 @@ import torch
 
 from transformer.config.reading import UserError
 
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 NO_MEMORY = ("you tried to allocate", "out of memory", "_STATUS_ALLOC_FAILED", "Storage size calculation overflowed")
 
 
@@ -23,19 +21,6 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
-
-
-def keep_freed() -> None:
-    """Keep memory that this process frees, for its next allocations. Does nothing unless the C library is glibc.
-
-    By default, glibc returns freed buffers of some MB to the operating system. A training allocates the same sizes in
-    each step. Each returned page costs a page fault at its next use, when it is filled with zeros. In threads other
-    than the first, glibc still returns buffers of more than 64 MB.
-    """
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "gnu_get_libc_version"):
-        libc.mallopt(M_MMAP_MAX, 0)
-        libc.mallopt(M_TRIM_THRESHOLD, -1)
 
 
 def release_cached() -> None:

@@ -14,7 +14,6 @@ from transformer.fast.loss import cross_entropy
 from transformer.model import Transformer
 
 Hidden = Callable[[Batch], Tensor]
-ROWS = 512  # target tokens whose probabilities are in memory at once
 
 
 def batch_loss(
@@ -61,19 +60,3 @@ def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch
     """The mean unsmoothed loss of a target token, in nats."""
     total, tokens = summed_loss(model, pairs, in_order(pairs, batch_tokens), device)
     return total / tokens
-
-
-def confidences(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device) -> tuple[np.ndarray, np.ndarray]:
-    """For each target token (EOS included): the probability of the model's most probable token, and whether it is right.
-
-    The model sees the reference's tokens before this one, as for the perplexity.
-    """
-    parts = []
-    with evaluating(model, pairs, in_order(pairs, batch_tokens), device) as given:
-        for batch in given:
-            hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
-            for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
-                most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
-                parts.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
-    confidence_N, right_N = torch.cat(parts, 1).numpy()
-    return confidence_N, right_N

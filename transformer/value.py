@@ -51,24 +51,6 @@ class ValueHead(nn.Module):
         return (1 - distance_MW).clamp(min=0)
 
 
-def trained(hidden_MD: Tensor, score_M: Tensor, config: ValueConfig) -> ValueHead:
-    """A head trained by Adam on prefixes and the final scores of their translations. The seed fixes its weights."""
-    generator = torch.Generator().manual_seed(config.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        head = ValueHead(hidden_MD.shape[1], config)
-    optimiser = torch.optim.Adam(head.parameters(), config.learning_rate)
-    for step in range(config.steps):
-        for group in optimiser.param_groups:
-            group["lr"] = config.learning_rate * (1 - step / config.steps)
-        chosen = torch.randint(len(score_M), (config.batch,), generator=generator)
-        loss = F.cross_entropy(head.logits(hidden_MD[chosen]), head.target(score_M[chosen]))
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    return head.eval().requires_grad_(False)
-
-
 def save(head: ValueHead, path: Path, description: dict[str, Any]) -> None:
     """Write the head with its settings. The file also holds `description`."""
     write_tensors(path, head.state_dict(), {**description, "settings": asdict(head.config)})

@@ -1,14 +1,22 @@
-"""Measures how well predicted values agree with the final scores.
+"""Measures how well predicted values agree with the final scores, and token probabilities with the references.
 
-Shapes: M prefixes.
+Shapes: M prefixes, N target tokens, D d_model.
 """
 
 from math import fsum
 from typing import Any
 
 import numpy as np
+import torch
+
+from transformer.batch import Pairs
+from transformer.data import in_order
+from transformer.fast import fused
+from transformer.model import Transformer
+from transformer.perplexity import evaluating
 
 INTERVALS = 10  # intervals of the value in the reliability curve
+ROWS = 512  # target tokens whose probabilities are in memory at once
 FEWEST = 30  # an interval with fewer prefixes is left out
 
 
@@ -56,3 +64,19 @@ def calibration_error(value_M: np.ndarray, score_M: np.ndarray) -> float:
 
 def rounded(number: float) -> float:
     return round(float(number), 6)
+
+
+def confidences(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device) -> tuple[np.ndarray, np.ndarray]:
+    """For each target token (EOS included): the probability of the model's most probable token, and whether it is right.
+
+    The model sees the reference's tokens before this one, as for the perplexity.
+    """
+    parts = []
+    with evaluating(model, pairs, in_order(pairs, batch_tokens), device) as given:
+        for batch in given:
+            hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
+            for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
+                most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
+                parts.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
+    confidence_N, right_N = torch.cat(parts, 1).numpy()
+    return confidence_N, right_N

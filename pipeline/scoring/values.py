@@ -21,6 +21,7 @@ from pipeline.workflow import hardware
 from pipeline.workflow.progress import Progress
 from transformer import value
 from transformer.config.reading import UserError
+from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.registry import decoder_of
 from transformer.decoding import batches_by_length
@@ -91,6 +92,24 @@ def states(translator: Translator, sources: Sequence[Sequence[int]], targets: Se
     return results
 
 
+def trained(hidden_MD: Tensor, score_M: Tensor, config: ValueConfig) -> value.ValueHead:
+    """A head trained by Adam on prefixes and the final scores of their translations. The seed fixes its weights."""
+    generator = torch.Generator().manual_seed(config.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        head = value.ValueHead(hidden_MD.shape[1], config)
+    optimiser = torch.optim.Adam(head.parameters(), config.learning_rate)
+    for step in range(config.steps):
+        for group in optimiser.param_groups:
+            group["lr"] = config.learning_rate * (1 - step / config.steps)
+        chosen = torch.randint(len(score_M), (config.batch,), generator=generator)
+        loss = F.cross_entropy(head.logits(hidden_MD[chosen]), head.target(score_M[chosen]))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return head.eval().requires_grad_(False)
+
+
 def scores_of(run: ValueRun, arguments: argparse.Namespace, language: str, device: torch.device) -> Scores:
     """The score of samples: sentence BLEU or chrF in the target language, or the probability of the source by --reverse."""
     if run.reverse:
@@ -110,7 +129,7 @@ def main(arguments: argparse.Namespace) -> None:
     train = read_aligned(*(arguments.text / f"train.{language}" for language in pair))
     text = [evenly(lines, run.settings.sentences) for lines in train]
     samples = prefixes(translator, text, run, scored, "train")
-    head = value.trained(samples.hidden_MD, samples.score_M, run.settings)
+    head = trained(samples.hidden_MD, samples.score_M, run.settings)
     dev_lines = EvaluationSet.open(arguments.dev).lines("normalised")
     dev = prefixes(translator, dev_lines, run, scored, "dev")
     chosen = {"number": run.samples.number, **run.samples.description(translator.config)}

@@ -13,12 +13,12 @@ from pipeline.settings.scoring import ScoringConfig
 from pipeline.settings.searches import Search
 from pipeline.settings.selection import Run
 from pipeline.settings.values import BaseValue, ReverseValue, Value
+from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import Differences, Positive, require
 from transformer.config.training import AveragingConfig, TrainingConfig
-from transformer.config.vocabulary import VocabularyConfig
 
 # `base.decoders`: the settings of each decoder, with the decoders that it uses
 Decoders = make_dataclass(

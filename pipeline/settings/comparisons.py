@@ -12,9 +12,9 @@ from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import corpora_needed
 from pipeline.settings.values import value_run
+from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.reading import UserError, require, shown
 from transformer.config.training import AveragingConfig
-from transformer.config.vocabulary import VocabularyConfig
 
 OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 

@@ -1,5 +1,6 @@
 """The device and the hardware that a stage runs on, and the git commit of the code."""
 
+import ctypes
 import os
 import platform
 import sys
@@ -12,7 +13,8 @@ from pipeline.settings.machine import MachineConfig
 from pipeline.workflow.programs import said
 from transformer.config.reading import placed
 from transformer.device import device_of
-from transformer.memory import keep_freed
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 
 
 def torch_device(config: MachineConfig, threads: int) -> torch.device:
@@ -23,6 +25,19 @@ def torch_device(config: MachineConfig, threads: int) -> torch.device:
     keep_freed()
     torch.set_num_threads(threads)
     return torch.device(device_type(config))
+
+
+def keep_freed() -> None:
+    """Keep memory that this process frees, for its next allocations. Does nothing unless the C library is glibc.
+
+    By default, glibc returns freed buffers of some MB to the operating system. A training allocates the same sizes in
+    each step. Each returned page costs a page fault at its next use, when it is filled with zeros. In threads other
+    than the first, glibc still returns buffers of more than 64 MB.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "gnu_get_libc_version"):
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, -1)
 
 
 def device_type(config: MachineConfig) -> str:

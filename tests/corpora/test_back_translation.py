@@ -23,10 +23,11 @@ from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
+from pipeline.settings.vocabulary import VocabularyConfig
 from tests.back_translations import VALUE, entry, with_runs
 from tests.refusals import refusals, refused, spoilt
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import UNK, VocabularyConfig
+from transformer.config.vocabulary import UNK
 from transformer.decoders.steps import Translation
 from transformer.vocabulary import Vocabulary
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.words import WordTable
 from pipeline.learn_bpe import learn
+from pipeline.settings.vocabulary import VocabularyConfig
 from tests.models import vocabulary_of
 from tests.projects import ROOT
 from tests.refusals import refused
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK
 from transformer.vocabulary import Vocabulary
 
 TEXT = b"".join((ROOT / "tests/data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))

@@ -10,7 +10,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from pipeline.reporting import searches
 from pipeline.scoring.calibration import calibration
 from pipeline.scoring.utilities import sentence_score
-from pipeline.scoring.values import evenly, states, whole
+from pipeline.scoring.values import evenly, states, trained, whole
 from pipeline.settings.check import check
 from pipeline.settings.values import value_run
 from tests.decoding.prefixes import CPU, SOURCES, Ids, sharpened
@@ -34,7 +34,7 @@ def examples(count=2000, seed=0):
 
 @pytest.mark.slow
 def test_a_head_learns_the_expected_score():
-    head = value.trained(*examples(), CONFIG)
+    head = trained(*examples(), CONFIG)
     hidden, _ = examples(seed=1)
     predicted, expected = head(hidden), torch.sigmoid(2 * hidden[:, 3])
     assert (predicted - expected).abs().mean() < 0.05
@@ -45,12 +45,12 @@ def test_the_seed_decides_the_head_and_nothing_else_does():
     hidden, score = examples()
     torch.manual_seed(99)
     before = torch.get_rng_state()
-    one = value.trained(hidden, score, CONFIG)
+    one = trained(hidden, score, CONFIG)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(3)
     rates: list[float] = []
     hook = register_optimizer_step_pre_hook(lambda adam, *_: rates.append(adam.param_groups[0]["lr"]))
-    again, other = (value.trained(hidden, score, dataclasses.replace(CONFIG, seed=seed)) for seed in (1, 2))
+    again, other = (trained(hidden, score, dataclasses.replace(CONFIG, seed=seed)) for seed in (1, 2))
     hook.remove()
     assert torch.equal(one(hidden), again(hidden)) and not torch.equal(one(hidden), other(hidden))
     assert rates == pytest.approx([*np.linspace(0.01, 0, 300, endpoint=False)] * 2), "the rate falls to 0"
@@ -67,7 +67,7 @@ def test_the_target_is_a_distribution_with_the_score_as_its_mean():
 
 def test_a_saved_head_predicts_alike_and_a_wrong_file_is_refused(tmp_path):
     hidden, score = examples()
-    head, path = value.trained(hidden, score, CONFIG), tmp_path / value.VALUE
+    head, path = trained(hidden, score, CONFIG), tmp_path / value.VALUE
     value.save(head, path, {"model": "demo-tiny/average"})
     loaded, said = value.load(path, 8, CPU)
     assert torch.equal(loaded(hidden), head(hidden)) and said["model"] == "demo-tiny/average"
