@@ -4,6 +4,7 @@ Each block is read as its class (blocks.py), then each name of another entry is 
 entries are compared (comparisons.py). All errors of the first two steps are reported at once, then those of the third.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -35,10 +36,10 @@ Check = Callable[[], Any]
 def check(params: Mapping[str, Any]) -> None:
     """Raise UserError with a line for each error. The block `studies` of `with_studies`, if present, is also checked."""
     own, studies = {key: value for key, value in params.items() if key != "studies"}, params.get("studies", {})
-    try:
-        named = list(references(own))
-    except (TypeError, KeyError, AttributeError):  # a line is no mapping or lacks a key, as the check of the types says
-        named = []
+    named: list[Check] = []
+    if all(isinstance(own.get(block), Mapping) for block in (*STUDY, *FIXED)):
+        with contextlib.suppress(TypeError, KeyError):  # a line is no mapping or lacks a key, say the types
+            named = list(references(own))
     together([partial(convert, Params, own, "params.yaml:"), *named])
     together([*of_base(own), *comparisons(own)])
     together(partial(selected, params, name) for name in convert(dict[Name, Any], studies, f"{STUDIES}:"))
