@@ -200,8 +200,7 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
         "over the seeds. p is two-sided and corrected by Holm's method over these two; that of BLEU is that of the claims."
     )
     title = "Label smoothing hurts perplexity, but improves accuracy and BLEU (5.4)"
-    shown = table("smoothing", title, rows, [note], places={"difference": 3, "p, Holm": 4})
-    return shown, [run for side in sides for run in side]
+    return table("smoothing", title, rows, [note], places={"difference": 3, "p, Holm": 4}), [*sides[0], *sides[1]]
 
 
 def headline(compared: Comparison, of: Headline) -> Headline:
