@@ -9,7 +9,9 @@ With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sa
 """
 
 import argparse
+import re
 from collections.abc import Iterable, Iterator
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from tqdm import tqdm
 
 from pipeline.corpora.binarised import SIDES, id_type, segmentations_of, write_description, write_side
 from pipeline.corpora.sets import blocks, files_of, progress
+from pipeline.corpora.transfer import say
 from pipeline.corpora.words import WordTable
 from pipeline.settings import params
 from pipeline.settings.vocabulary import VocabularyConfig
@@ -26,6 +29,7 @@ from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 from transformer.vocabulary import Vocabulary
 
+SAME = [0, 2, 1]  # the last version of SentencePiece that gives the same samples in each process; it learns slower
 Blocks = Iterator[tuple[np.ndarray, np.ndarray]]  # the ids of some lines, and the number of ids of each line
 
 
@@ -64,6 +68,8 @@ def main(arguments: argparse.Namespace) -> None:
     words = WordTable(vocabulary, config.threads)
     train, dev = (files_of(arguments.text, name, languages) for name in ("train", "dev"))
     dtype = id_type(vocabulary.size)
+    if config.bpe_dropout and [*map(int, re.findall(r"\d+", metadata.version("sentencepiece")))] > SAME:
+        say("this SentencePiece samples other pieces at each start; `pip install sentencepiece==0.2.1` gives the same ones")
     with progress(train * config.segmentations + dev) as bar, atomic_folder(arguments.out) as out:
         counts = {"train": write_set(out, "train", (training(path, words, bar, config) for path in train), dtype)}
         if config.bpe_dropout:

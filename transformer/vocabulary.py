@@ -53,7 +53,7 @@ class Vocabulary:
         """The ids of each line by BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `dropout`.
 
         The same arguments give the same ids. Encode starts a thread, whose random generator starts with the seed set here.
-        From version 0.2.2 on, SentencePiece salts its generator, so that each process gives other ids.
+        From version 0.2.2 on, SentencePiece salts it, so that each process gives other ids.
         """
         sentencepiece.set_random_generator_seed(seed)
         return self.processor.Encode(list(lines), enable_sampling=True, nbest_size=-1, alpha=dropout, num_threads=1)

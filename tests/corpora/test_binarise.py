@@ -98,13 +98,14 @@ def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypa
         assert run_binarise(f"data-{size}") == expected
 
 
-def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder, monkeypatch):
+def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder, monkeypatch, capsys):
     """Each segmentation of a line is another sequence of pieces of the same text. Dev is encoded without dropout."""
     plain = run_binarise()
     write_params(bpe_dropout=0.3, segmentations=3)
     first = run_binarise("sampled")
+    said = "`pip install sentencepiece==0.2.1` gives the same ones" in capsys.readouterr().err
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as another:
-        assert another.submit(run_binarise, "again").result() == first
+        assert said != (another.submit(run_binarise, "again").result() == first)
     write_params(bpe_dropout=0.3, segmentations=3, seed=2)
     assert run_binarise("other")["train.source.ids.npy"] != first["train.source.ids.npy"]
     assert all(first[name] == plain[name] for name in plain if name.startswith("dev."))
