@@ -37,6 +37,7 @@ from benchmarks.turns import Turn, take_turns
 from pipeline.commands.export import ctranslate2_spec, tensors_of
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
+from pipeline.workflow import stage
 from pipeline.workflow.hardware import keep_freed
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
@@ -213,7 +214,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="benchmarks.decoding", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("benchmarks.decoding", __doc__)
     parser.add_argument("model", type=Path, nargs="?", help="a model folder, as written by average")
     parser.add_argument("text", type=Path, nargs="?", help="a file of source lines")
     parser.add_argument("--reference", type=Path, help="a file of reference translations")

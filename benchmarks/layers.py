@@ -207,7 +207,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="benchmarks.layers", description=__doc__.split("\n")[0])
+    parser = stage.parser("benchmarks.layers", __doc__)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--out", type=Path, default=Path("results/layers/layers.json"))
     stage.run(main, parser, checked=False)

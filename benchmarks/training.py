@@ -26,6 +26,7 @@ from benchmarks.record import Table
 from benchmarks.turns import Turn, take_turns
 from benchmarks.workload import random_pairs
 from pipeline.settings.params import load, section
+from pipeline.workflow import stage
 from pipeline.workflow.hardware import keep_freed
 from transformer import fast
 from transformer.config.model import ModelConfig
@@ -115,7 +116,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="benchmarks.training", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("benchmarks.training", __doc__)
     parser.add_argument("--shape", nargs="+", choices=SIZES, default=["tiny", "base"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks import record
 from benchmarks.record import Table
+from pipeline.workflow import stage
 from tests.stubs import StubProject
 
 SNAKEMAKE, DVC = ["snakemake", "--cores", "all"], ["dvc", "repro"]
@@ -72,6 +73,6 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="benchmarks.workflow", description=__doc__.split("\n")[0])
+    parser = stage.parser("benchmarks.workflow", __doc__)
     parser.add_argument("--rounds", type=int, default=3)
     record.run(measure, parser)

@@ -14,6 +14,7 @@ from benchmarks import record
 from benchmarks.gpu import checks, speed
 from benchmarks.gpu.bench import Bench
 from benchmarks.record import Table
+from pipeline.workflow import stage
 from transformer import fast
 from transformer.config.reading import UserError
 from transformer.device import device_of
@@ -33,6 +34,6 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__.split("\n\n")[0])
+    parser = stage.parser("benchmarks.gpu", __doc__)
     parser.add_argument("--part", choices=PARTS, required=True)
     record.run(measure, parser)
