@@ -350,9 +350,9 @@ def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(project):
     expected = {"heads": "holds", "wide": "contradicted", "shallow": "one seed", "deep": "differs"}
     expected |= {"learned": "not decided", "unscaled": "holds", "pre-fast": "differs"}
     assert found == expected, "nothing is claimed about pre-norm alone"
-    assert "pre-fast is compared with pre." in claims.claims_table(compared).notes[0]
+    assert "pre-fast is compared with pre." in claims.claims_table(compared).notes[-1]
     assert rows["pre-fast"]["our change"] == "schedule warmup → no_warmup, 3 seeds"
-    assert rows["shallow"]["p, Holm"] is None and rows["shallow"]["difference, BLEU low"] is None
+    assert rows["shallow"]["p, Holm"] is None and rows["shallow"]["BLEU, ours low"] is None
     assert rows["heads"]["p, Holm"] < 0.05 < rows["learned"]["p, Holm"]
     assert rows["heads"]["BLEU, paper"] == pytest.approx(-0.9)
     assert compared.seeds.spread.freedom == 2 * (len(CHANGED) - 1), "shallow has one seed"
@@ -375,7 +375,7 @@ def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seed
     def row():
         table = claims.claims_table(project.compared())
         (found,) = table.rows()
-        return found["run"], found["found"], found["our change"], table.notes[0]
+        return found["run"], found["found"], found["our change"], table.notes[-1]
 
     for name, entry in runs.items():
         project.write({name: entry}, 5.0 if name == "deep" else 40.0, every=5)

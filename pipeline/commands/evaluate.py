@@ -34,6 +34,7 @@ from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned, scores
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.params import load, require_named
+from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, is_folder, translator_of
@@ -89,8 +90,9 @@ class System:
         if Path(name).is_file():
             return cls(name, Path(name))
         if name in params["decodings"]:
-            run = decoding_run(params, name)
-            return cls(name, Path("scores", "decodings", name, "translation.txt"), run.set, run.model)
+            run, folder = decoding_run(params, name), Path("scores", "decodings", name)
+            model = (content(folder / "decoding.json") or {}).get("model", run.model)  # a value's is the run's
+            return cls(name, folder / "translation.txt", run.set, model)
         require_named(name, [*params["runs"], *params["decodings"]], "a run or a decoding of params.yaml, and not a file")
         path = Path("scores", name, "translations", "test.average.txt")
         return cls(name, path, f"{params['runs'][name]['corpus']}-test", f"{name}/average")
@@ -147,7 +149,11 @@ def compare(arguments: argparse.Namespace) -> None:
     if first.model == second.model:
         print(f", p = {found.p:.4f} (two-sided)")
     else:
-        print("; no p, because one seed each says nothing about the variance between trainings")
+        unknown, seeds = (
+            "they are not known to be of one training",
+            "one seed each says nothing about the variance of seeds",
+        )
+        print(f"; no p, because {unknown if None in (first.model, second.model) else seeds}")
 
 
 def main(arguments: argparse.Namespace) -> None:

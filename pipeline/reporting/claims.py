@@ -127,13 +127,13 @@ def claims_table(compared: Comparison) -> Table:
         rows.append(
             {
                 "claim": claim.text,
-                **with_ends("difference, BLEU", change.bleu),
+                **with_ends("BLEU, ours", change.bleu),
                 "BLEU, paper": paper[0],
+                "our change": change.text,
                 "the paper's change": f"{change.row.group}: {described(change.row.settings, BASE)}" if change.row else None,
                 "p, Holm": p,
                 "found": result,
-                "our change": change.text,
-                "difference, PPL %": change.perplexity,
+                "PPL %, ours": change.perplexity,
                 "PPL %, paper": paper[1],
                 "source": claim.source,
                 "run": change.runs[0],
@@ -147,9 +147,10 @@ def claims_table(compared: Comparison) -> Table:
         for run in compared.study.rows
         if run in compared.study.results.scored and run not in shown
     ]
-    places = {"p, Holm": 4, **dict.fromkeys(("BLEU, paper", "difference, PPL %", "PPL %, paper"), 1)}
+    places = {"p, Holm": 4, **dict.fromkeys(("BLEU, paper", "PPL %, ours", "PPL %, paper"), 1)}
     title = f"Published claims, tested by {compared.study.name}"
-    return table("claims", title, rows, [" ".join([compared.note(), RULE, *others])], places=places)
+    notes = [compared.note(), RULE, *([" ".join(others)] if others else [])]
+    return table("claims", title, rows, notes, places=places)
 
 
 def against_first(compared: Comparison) -> Table | None:
@@ -199,7 +200,7 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
         "The differences that label smoothing makes on dev, last checkpoint. Those of loss and accuracy have intervals "
         "over the seeds. p is two-sided and corrected by Holm's method over these two; that of BLEU is that of the claims."
     )
-    title = "Label smoothing hurts perplexity, but improves accuracy and BLEU (5.4)"
+    title = "Label smoothing (5.4): the claims that it hurts perplexity and improves accuracy and BLEU"
     return table("smoothing", title, rows, [note], places={"difference": 3, "p, Holm": 4}), [*sides[0], *sides[1]]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import HEADLINE, measure, measures, resampled
+from pipeline.scoring.bleu import HEADLINE, headline, measures, resampled
 from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import scoring
@@ -57,7 +57,7 @@ def of_group(
     finished = [sentences[name][written].query("finished")["log_prob"] for name in exactly]
     exact = pd.concat(finished).groupby(level=0).last() if finished else pd.Series(dtype=float)  # by line number
     lines = {name: aligned(folder / name / "translation.txt", reference) for name in systems}
-    metric = measure(chosen.languages[1], HEADLINE)
+    metric = measures(chosen.languages[1])[headline(chosen.languages[1])]
     statistics = {name: metric.statistics(*each) for name, each in lines.items()}
     p_values = significance(params, settings, statistics)
     found = {}
@@ -72,7 +72,7 @@ def of_group(
             "calls": rounded(each["calls"] / len(log_probs)),
             "search_errors": rounded((exact > log_probs[exact.index] + SAME).mean()) if known else None,
             "source_log_prob": rounded(reverse.get(name)),
-            "p": rounded(p_values.get(name)),
+            "p": p_values.get(name),
         }
     return found
 

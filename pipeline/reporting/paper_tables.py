@@ -74,7 +74,7 @@ def table1(layers: Path) -> Table:
             "logarithms, n and d {n_d[0]} to {n_d[1]}; counted and computed at n {counted_at_n}."
         )
         notes.append(text.format(**found["settings"], hardware=found["hardware"]))
-    return table("table1", "Table 1: what a layer costs", rows, notes, grouped=True)
+    return table("table1", "Table 1: what a layer costs", rows, notes)
 
 
 def on(corpus: str, name: str) -> bool:
@@ -115,7 +115,7 @@ def table2(results: Results) -> Table:
     ]
     given = ["EN-DE BLEU, paper", "EN-FR BLEU, paper"]
     title = "Table 2: BLEU on newstest2014, and the cost of training"
-    return table("table2", title, rows, notes, given=given, ours="EN-DE run")
+    return table("table2", title, rows, notes, given=given, ours=["EN-DE run", "EN-FR run"])
 
 
 def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str | None) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def table3(results: Results) -> Table:
     ]
     given, places = ["BLEU, paper", "params, paper (1e6)", *SETTINGS], {"params, ours (1e6)": 1}
     title = "Table 3: variations on the Transformer"
-    return table("table3", title, rows, notes, places=places, given=given, ours="run", grouped=True)
+    return table("table3", title, rows, notes, places=places, given=given, ours=["run"], grouped=True)
 
 
 def merged(table: Table) -> Table:

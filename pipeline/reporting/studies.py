@@ -139,9 +139,11 @@ def headline(params: Mapping[str, Any], study: Study) -> Headline:
         note = alone + (f"Published: {described(params, study.name)}." if study.name in params["studies"] else "")
     elif results.runs["corpus"].nunique() > 1:  # training texts, as for back-translation, with one test set
         known, languages = results.at(study.measure, *TEST)["score"], results.runs["languages"].map(repr)
-        compared = [run for run in scored if languages[run] == languages.iloc[0] and run in known.index]
-        figure, note = f"{known[compared[-1]]:.1f} to {known[compared[0]]:.1f}", alone.strip()
-        says = f"BLEU on the same test set, from {compared[-1]} to {compared[0]}"
+        first = next((run for run in study.runs if run in known.index), None)
+        compared = [run for run in scored if first and languages[run] == languages[first] and run in known.index]
+        figure = f"{known[compared[-1]]:.1f} to {known[compared[0]]:.1f}" if compared else "–"
+        says = "BLEU on the same test set" + (f", from {compared[-1]} to {compared[0]}" if compared else "")
+        note = alone.strip()
     else:
         figure, says, note = best(study, scored)
     if DEMONSTRATION in repr(params["corpora"].get(study.corpus)):

@@ -30,8 +30,8 @@ SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\text
 class Table:
     """`name` is the name of its file. `places` has the decimals of columns with other than two.
 
-    Columns in `given` hold numbers as someone else states them, with all their digits. The rows with a
-    value in the column `ours` are marked. `grouped` puts a rule where the first cell changes.
+    Columns in `given` hold numbers as someone else states them, with all their digits. The rows with a value in a column of
+    `ours` are marked. `grouped` puts a rule where the first cell changes.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Table:
     notes: Sequence[str] = ()
     places: Mapping[str, int] = field(default_factory=dict)
     given: Sequence[str] = ()
-    ours: str = ""
+    ours: Sequence[str] = ()
     grouped: bool = False
 
     @cached_property
@@ -70,7 +70,14 @@ class Table:
             return str(value)
         if abs(value) >= MOST_DIGITS:
             return re.sub(r"e\+?0*(\d+)$", r"e\1", f"{value:.1e}")
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.{self.places.get(label, 2)}f}"
+        places = self.places.get(label, 2)
+        if 0 < value < 10**-places / 2:  # a p-value is not 0
+            return f"< {10**-places:.{places}f}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.{places}f}"
+
+    @cached_property
+    def marked(self) -> list[bool]:
+        return list(self.frame[list(self.ours)].notna().any(axis=1))
 
     def rows(self) -> list[dict[str, Any]]:
         return self.frame.to_dict("records")

@@ -152,12 +152,6 @@ def measures(language: str) -> dict[str, Measure]:
     return cells
 
 
-def measure(language: str, name: str) -> Measure:
-    """The measure `name`, or the headline of a language without spaces, which does not have every measure."""
-    cells = measures(language)
-    return cells.get(name, cells[headline(language)])
-
-
 def multi_bleu(lowercase: bool) -> BLEU:
     """The metric of multi-bleu.perl: words split at spaces, n-grams up to four, no smoothing."""
     return BLEU(tokenize="none", smooth_method="none", lowercase=lowercase, force=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import PUBLISHED, measure
+from pipeline.scoring.bleu import PUBLISHED, measures
 from pipeline.scoring.of_sets import aligned
 
 # The measures of the statistics, by preference. Results from before a measure existed lack it, so a comparison with one of
@@ -59,10 +59,11 @@ def statistics(translation: Path, dev: EvaluationSet) -> dict[str, list[str]]:
     """What BLEU is computed from, by measure: one text per statistic, which holds its value for each sentence in order.
 
     The statistics are the lengths of hypothesis and reference, the number of matching n-grams of each order, and the
-    number of all n-grams of each order.
+    number of all n-grams of each order. A language without these measures has none.
     """
     hypotheses, references = aligned(translation, dev.path("raw", "target"))
-    counts = {name: measure(dev.languages[1], name).statistics(hypotheses, references) for name in MEASURES}
+    known = {name: of for name, of in measures(dev.languages[1]).items() if name in MEASURES}
+    counts = {name: of.statistics(hypotheses, references) for name, of in known.items()}
     return {name: [" ".join(f"{number:.0f}" for number in column) for column in of.T] for name, of in counts.items()}
 
 

@@ -8,13 +8,16 @@ from matplotlib.figure import Figure as Canvas
 from pipeline.reporting.changes import Comparison, described, published_difference
 from pipeline.reporting.figures.style import COLOURS, INK, Figure, drawn
 from pipeline.reporting.published import BASE
+from pipeline.scoring.intervals import MEASURES
 
 PAPER, OURS = "#7d8694", COLOURS[0]
 
 
-def figure(compared: Comparison) -> Figure:
-    """The rows of Table 3 with a successful change of ours. Failed trainings are named in the caption."""
+def figure(compared: Comparison) -> Figure | None:
+    """The rows of Table 3 with a successful change of ours, if there is one. Failed trainings are named in the caption."""
     shown = [(change, change.row) for change in compared.changes if change.row and not change.failed]
+    if not shown:
+        return None
     failed = ", ".join(change.text for change in compared.changes if change.row and change.failed)
     paper = [published_difference(row)[0] for _, row in shown]
     canvas = Canvas(figsize=(8.4, 1.5 + 0.36 * len(shown)), layout="constrained")
@@ -33,9 +36,9 @@ def figure(compared: Comparison) -> Figure:
         panel.invert_yaxis()
     canvas.supxlabel("effect on dev BLEU of changing the base model: left of 0 is worse, right of 0 better", fontsize=10)
     caption = (
-        "Table 3 beside ours: the effect on BLEU of each change that both made. Last checkpoints on the dev sets; "
-        f"{compared.sample()}. Lines are 95% intervals, over seeds and sentences. The panels have different scales. * The "
-        "setting changes by another ratio than in the paper."
+        "Table 3 beside ours: the effect on BLEU of each change that both made. Last checkpoints on the dev sets, "
+        f"{MEASURES[compared.measure]}; {compared.sample()}. Lines are 95% intervals, over seeds and sentences. The panels "
+        "have different scales. * The setting changes by another ratio than in the paper."
         + (f" Not drawn, because the training failed: {failed}." if failed else "")
     )
     alt = "; ".join(
