@@ -109,8 +109,9 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
             except UnicodeDecodeError as error:
                 place = lines + error.object.count(b"\n", 0, error.start) + 1
                 first = first or f"{label}: line {place:,} (byte 0x{error.object[error.start]:02x})"
-                decoder.reset()
-                of_others = [line for line in error.object.split(b"\n") if not line.isascii()]
+                used = codecs.utf_8_decode(error.object, "replace", not chunk)[1]  # without half of a character at the end
+                decoder.setstate((error.object[used:], 0))
+                of_others = [line for line in error.object[:used].split(b"\n") if not line.isascii()]
                 of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
                 other, wrong = other + len(of_others), wrong + len(of_wrong)
                 sample = b"\n".join([sample, *of_wrong])[:SAMPLE]

@@ -255,8 +255,10 @@ def test_a_wrong_encoding_is_refused(refused):
     refused(["encoding: 'latin-1' is not possible"], {"tmx": "text/a", "encoding": "latin-1"}, **text)
 
 
-def test_single_damaged_characters_are_named_and_left_to_normalise(collected, capsys):
+@pytest.mark.parametrize("chunk", [46, 1 << 20])  # 46 bytes end in half of a character after one that is damaged
+def test_single_damaged_characters_are_named_and_left_to_normalise(collected, capsys, monkeypatch, chunk):
     """Most lines are UTF-8, so the file is. The bytes pass unchanged."""
+    monkeypatch.setattr(Unpacked, "__iter__", lambda self: iter(lambda: self.read(chunk), b""))
     damaged = [line.encode() for line in GERMAN]
     damaged[7] = damaged[7].replace("ü".encode(), b"\xfc")
     damaged[9] = damaged[9].replace("ü".encode(), b"\xc3")
