@@ -159,8 +159,14 @@ def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> 
 
 def named(names: Sequence[str], languages: Languages) -> list[int]:
     """Return the places of the sides in `names`, by language or as source and target. [] if there are none or several."""
-    possible = (languages, ("source", "target"))
-    return next(([names.index(a), names.index(b)] for a, b in possible if names.count(a) == names.count(b) == 1), [])
+    held = [tag(name) for name in names]
+    possible = (map(tag, languages), ("source", "target"))
+    return next(([held.index(a), held.index(b)] for a, b in possible if held.count(a) == held.count(b) == 1), [])
+
+
+def tag(language: str) -> str:
+    """Return the code of a language as codes are compared: pt_BR is pt-br."""
+    return language.lower().replace("_", "-")
 
 
 def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
@@ -178,7 +184,7 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
     for number, row in filled(path, encoding):
         cells = row.split(b"\t")
         if not names:
-            names = [cell.strip().decode(errors="replace").lower() for cell in cells]
+            names = [cell.strip().decode(errors="replace") for cell in cells]
             if named(names, languages):
                 continue
             if len(cells) != 2:
@@ -198,7 +204,8 @@ def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterat
     for number, row in filled(path, encoding):
         try:
             held: Any = json.loads(row)
-            held = held.get("translation", held)
+            inner = held.get("translation")
+            held = inner if isinstance(inner, dict) else held
             yield number, list(held), list(held.values())
         except (ValueError, RecursionError, AttributeError) as error:
             raise UserError(f"{path}: row {number:,} is not a JSON object: {str(error)[:100]}") from None
@@ -231,6 +238,7 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
     """Yield the units that have a segment in both languages. `en` stands for en-US, too."""
     parser: Any = XMLPullParser(("start", "end"))
     body, seen, since = Element("body"), dict[str, str](), 0
+    wanted = [tag(language) for language in languages]
     with unpacked(path) as stream:
         try:
             for chunk in stream:
@@ -240,28 +248,34 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
                     if event == "start" and element.tag == "body":
                         body = element
                     elif event == "end" and element.tag == "tu":
-                        unit = dict(map(segment, element.iter("tuv")))
+                        unit = {code: text for tuv in element.iter("tuv") for code, text in segment(tuv).items()}
                         seen |= unit
-                        if all(unit.get(language, "").strip() for language in languages):
-                            yield 0, languages, [unit[language] for language in languages]
+                        if all(unit.get(code, "").strip() for code in wanted):
+                            yield 0, languages, [unit[code] for code in wanted]
                         body.clear()  # of the units that were read
                         since = 0
                 refuse_long(since, path)
             parser.close()
-        except (ParseError, LookupError) as error:
+        except ParseError as error:
             raise UserError(f"{path} is damaged or not a TMX file: {error}") from None
-    if not {*languages} <= seen.keys():
+        except UserError:
+            raise
+        except (LookupError, ValueError) as error:  # an encoding that the parser does not know
+            remedy = 'convert the file to UTF-8 and write encoding="UTF-8" in its first line'
+            raise UserError(f"{path} cannot be read in its encoding: {error}; {remedy}") from None
+    if not {*wanted} <= seen.keys():
         raise UserError(
             f"{path}: it has no unit in {' and '.join(languages)}; its languages are {', '.join(seen) or 'none'}"
         )
 
 
-def segment(variant: Element) -> tuple[str, str]:
-    """Return the language of a variant of a unit, and the text of its <seg> without the native codes in it."""
+def segment(variant: Element) -> dict[str, str]:
+    """Return the text of a variant of a unit, without native codes in <seg>, by its language with and without region."""
     for code in [element for element in variant.iter() if element.tag in NATIVE]:
         code.text, code[:] = None, []
-    stated = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
-    return re.split("[-_]", stated.lower())[0], "".join(text for seg in variant.iter("seg") for text in seg.itertext())
+    stated = tag(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
+    content = "".join(text for seg in variant.iter("seg") for text in seg.itertext())
+    return {stated.partition("-")[0]: content, stated: content}
 
 
 ROWS = {"tsv": tsv_rows, "jsonl": jsonl_rows, "tmx": tmx_rows, "parquet": parquet_rows}

@@ -1,5 +1,6 @@
 """Tells by the frequencies of letters whether the two sides of a corpus are in each other's language."""
 
+import re
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -21,7 +22,7 @@ def swapped(sides: Sequence[str], languages: tuple[str, str]) -> bool:
 
     False if a side has too few letters to tell, or if the letters of a language are not known.
     """
-    first, second = (LETTERS.get(code) for code in languages)
+    first, second = (LETTERS.get(re.split("[-_]", code.lower())[0]) for code in languages)
     source, target = (list(filter(str.isalpha, side.lower())) for side in sides)
     if not (first and second) or min(len(source), len(target)) < ENOUGH:
         return False

@@ -115,6 +115,18 @@ def test_one_file_with_both_sides(collected, kind):
             assert collected({form: "text/packed"}, packed=pack(PAIRED[kind])) == [ENGLISH, GERMAN]
 
 
+REGIONS = {
+    "tsv": table([("DE", "pt-BR"), ("b", "a")]),
+    "jsonl": objects([{"pt-BR": "a", "de": "b", "translation": None}]),
+    "tmx": tmx([[("PT_br", "a"), ("pt-PT", "x"), ("de", "b")]]),
+}
+
+
+@pytest.mark.parametrize("form", REGIONS)
+def test_a_language_may_have_a_region(collected, form):
+    assert collected({form: "text/my"}, ("pt-BR", "de"), my=REGIONS[form]) == [["a"], ["b"]]
+
+
 @pytest.mark.parametrize("kind", PAIRED)
 def test_one_file_as_both_sides_is_refused_by_the_form_that_is_meant(refused, kind):
     form = kind.partition(",")[0].split()[0]
@@ -132,12 +144,12 @@ def test_equal_sides_are_refused(refused, collected):
     assert collected(part, a=plain(ENGLISH), b=plain([*ENGLISH[:-1], "x"])) == [ENGLISH, [*ENGLISH[:-1], "x"]]
 
 
-@pytest.mark.parametrize("codes", [*itertools.combinations(["en", "de", "ja", "zh"], 2)])
+@pytest.mark.parametrize("codes", [*itertools.combinations(["en-GB", "de", "ja", "zh"], 2)])
 def test_sides_in_the_language_of_the_other_are_said(collected, capsys, codes):
     """Nothing is said of sides in the right order, of a language without known letters, and of a few words."""
     demo = (lzma.decompress((ROOT / f"text/demo/train.{code}.xz").read_bytes()) for code in ("en", "de"))
     english, german = (text.decode().split("\n")[:99] for text in demo)
-    lines = {"en": english, "de": german, "ja": JAPANESE, "zh": CHINESE}
+    lines = {"en-GB": english, "de": german, "ja": JAPANESE, "zh": CHINESE}
     a, b = (plain(lines[code] * 2) for code in codes)
     few = {"a": plain(lines[codes[1]][:5]), "b": plain(lines[codes[0]][:5])}
     part = {"source": "text/a", "target": "text/b"}
@@ -169,6 +181,7 @@ GROWING = f'<!DOCTYPE t [<!ENTITY e0 "{"x" * 99}">{GROWING}]>'
         ("jsonl", b"[1]\n", ["row 1 is not a JSON object"]),
         ("jsonl", b"x" * (1 << 25), ["more than 16,777,216 bytes"]),
         ("tmx", PAIRED["tmx"][:-20], ["damaged or not a TMX file"]),
+        ("tmx", b'<?xml version="1.0" encoding="shift_jis"?><tmx/>', ["multi-byte encodings", "convert the file to UTF-8"]),
         ("tmx", tmx([[("en", "a"), ("fr", "b")]]), ["its languages are en, fr"]),
         ("tmx", tmx([[("en", "a"), ("de", "&x;")]], '<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]>'), ["damaged"]),
         ("tmx", tmx([[("en", "a"), ("de", "&e9;")]], GROWING), ["damaged or not a TMX file"]),
