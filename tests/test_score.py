@@ -87,7 +87,7 @@ def test_an_empty_reference_is_kept_and_reported(tmp_path, capsys):
     path = write(sets["test"].folder / "raw.de", [*REFERENCES[:-1], ""])
     table = score(translations, sets, SETTINGS)
     assert table["test"]["average"]["pairs"] == 30
-    assert capsys.readouterr().err == f"score: {path}: 1 empty lines, scored as they are\n"
+    assert capsys.readouterr().err == f"{path}: 1 empty lines, scored as they are\n"
 
 
 def test_filtered_segments_are_found_in_their_order_or_named(tmp_path):

@@ -35,7 +35,7 @@ def set_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig
     reference, language = chosen.path("raw", "target"), chosen.languages[1]
     hypotheses, references = aligned(translation, reference)
     if empty := sum(not segment.strip() for segment in references):
-        print(f"score: {reference}: {empty:,} empty lines, scored as they are", file=sys.stderr)
+        print(f"{reference}: {empty:,} empty lines, scored as they are", file=sys.stderr)
     table = {"set": scores(hypotheses, references, language, settings)}
     if chosen.is_filtered:
         _, answers = chosen.lines("filtered")
