@@ -1,12 +1,14 @@
 """Make synthetic training pairs: translate monolingual text with a run of the reverse direction.
 
     python -m pipeline.back_translate NAME --model models/RUN/average --monolingual data/NAME/monolingual \\
-        --out data/NAME/synthetic --report scores/corpora/NAME/back_translate.json
+        --dev data/sets/CORPUS-dev --test data/sets/CORPUS-test --out data/NAME/synthetic \\
+        --report scores/corpora/NAME/back_translate.json
 
 Reads params.yaml (base.decoding and base.decoders, changed by back_translations.NAME.decoding; languages and normalise
 of the corpus of the back-translation), the model folder and the monolingual text. Writes the translations to
 train.SOURCE and the monolingual text to train.TARGET. The translations are cleaned and the pairs are filtered with the
-settings of the corpus. The report has the counts and the settings.
+settings of the corpus, also those of which a side stands in its sets dev and test. The report has the counts and the
+settings.
 """
 
 import argparse
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.corpora.evaluation import read_lines
-from pipeline.corpora.normalising import Filter, Side
+from pipeline.corpora.normalising import Filter, Side, sentences
 from pipeline.settings.back_translations import BackTranslation, decoder
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
@@ -28,11 +30,13 @@ from transformer.files import atomic_folder, write_json, write_lines
 from transformer.translator import Translator
 
 
-def work(translator: Translator, choice: Choice, text: Path, paths: list[Path], config: NormaliseConfig) -> dict[str, Any]:
+def work(
+    translator: Translator, choice: Choice, text: Path, paths: list[Path], config: NormaliseConfig, select: Filter
+) -> dict[str, Any]:
     """Write the pairs of translations and text to the two `paths`. Returns the counts."""
     lines = read_lines(text)
     found = best(translator, lines, str(text), decoder_of(choice))
-    side, select = Side(paths[0], paths[0].suffix[1:], config), Filter(config)
+    side = Side(paths[0], paths[0].suffix[1:], config)
     sources = side.lines([f"{line}\n".encode() for line in translator.text(found.translations)])
     sources, targets = select(sources, lines)
     if not sources:
@@ -40,7 +44,8 @@ def work(translator: Translator, choice: Choice, text: Path, paths: list[Path], 
         raise UserError(f"{text}: no translation is kept; dropped: {why}")
     for path, chosen in zip(paths, (sources, targets)):
         write_lines(path, chosen)
-    return {"translated": len(lines), "pieces": found.pieces, "kept": len(sources), "dropped": dict(select.dropped)}
+    dropped = {"dropped": dict(select.dropped), "in_evaluation": select.in_evaluation}
+    return {"translated": len(lines), "pieces": found.pieces, "kept": len(sources), **dropped}
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -48,15 +53,18 @@ def main(arguments: argparse.Namespace) -> None:
     chosen, choice = read_entry(BackTranslation, params, "back_translations", name), decoder(params, name)
     source, target = languages(params, chosen.corpus)
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
+    select = Filter(config, sentences([arguments.dev, arguments.test]))
     device = hardware.torch_device(machine(params), choice.config.threads)
     translator = Translator.load(arguments.model, device, **vars(choice.config))
     with atomic_folder(arguments.out) as folder:
         paths = [folder / f"train.{language}" for language in (source, target)]
-        counts = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config)
+        counts = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config, select)
+    select.tell(name)
     settings = {"averaging": translator.description, "decoding": choice.description(translator.config)}
     write_json(arguments.report, {"run": chosen.run, **counts, "settings": settings})
     print(f"{arguments.out}: {counts['kept']:,} of {counts['translated']:,} pairs")
 
 
 if __name__ == "__main__":
-    stage.script(main, "back_translate", __doc__, "model monolingual out report", name="a back-translation of params.yaml")
+    options = "model monolingual dev test out report"
+    stage.script(main, "back_translate", __doc__, options, name="a back-translation of params.yaml")

@@ -4,7 +4,8 @@
 
 Reads params.yaml (back_translations.NAME.monolingual; languages and normalise of its corpus) and the file or URL named
 there. Writes train.LANGUAGE, in the target language of the corpus, with one clean sentence per line. Lines are
-dropped for the same reasons as training pairs. The report counts read, kept, dropped, changed, empty and invalid lines.
+dropped for the same reasons as training pairs, but for `decontaminate`, which back_translate applies to the pairs. The
+report counts read, kept, dropped, changed, empty and invalid lines.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
     path, skip = fetcher.fetch(chosen.text, chosen.sum), chosen.skip or 0
     say(f"reading {path}")
     with unpacked(path) as stream, open(out, "wb") as file:
-        lines = append_lines(text(stream), file, chosen.text, skip, chosen.first)
+        lines = append_lines(text(stream, chosen.encoding), file, chosen.text, skip, chosen.first)
     if lines < (chosen.first or 1):
         raise UserError(
             f"{chosen.text}: {lines:,} lines are left after skip: {skip}; at least {chosen.first or 1:,} are expected"

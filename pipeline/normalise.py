@@ -10,33 +10,22 @@ and the normalisation of the text, which a translator needs, to `text` (transfor
 
 A training pair is dropped if a side is empty, if a limit is exceeded, or if de-duplication is on and the pair occurred
 before (params.yaml: base.normalise, changed by the corpus). Training pairs of which a side stands in dev or test are
-counted, and dropped on request. Pairs of other sets are never dropped, so line numbers
-agree with the references. The report counts pairs (read, kept, dropped by reason) and lines (changed, empty, invalid).
+counted, and dropped on request. Pairs of other sets are never dropped, so line numbers agree with the references. The
+report counts pairs (read, kept, dropped by reason) and lines (changed, empty, invalid).
 """
 
 import argparse
 import itertools
 import shutil
-from collections.abc import Iterable
 from contextlib import ExitStack
-from pathlib import Path
 
-from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.corpora.normalising import Filter, normalise_set, write_set
+from pipeline.corpora.normalising import Filter, normalise_set, sentences, write_set
 from pipeline.corpora.sets import files_of, progress
-from pipeline.corpora.transfer import say
 from pipeline.settings import params
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.workflow import stage
 from transformer.config.text import TextConfig
 from transformer.files import atomic_folder, write_json
-
-
-def sentences(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
-    """The sentences of evaluation sets on each side, without empty lines."""
-    sides = [EvaluationSet.open(folder).lines("normalised") for folder in folders]
-    sources, targets = ({line for side in some for line in side if line} for some in zip(*sides))
-    return sources, targets
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -58,9 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
         report["train"] = normalise_set(train, files_of(out, "train", languages), languages, config, bar, select)
         for language in languages:
             shutil.copyfile(folders["dev"] / f"normalised.{language}", out / f"dev.{language}")
-    if select.in_evaluation:
-        done = "were dropped" if config.decontaminate else "are kept; normalise: {decontaminate: true} drops them"
-        say(f"{corpus}: {select.in_evaluation:,} training pairs with a sentence of dev or test {done}")
+    select.tell(corpus)
     text = TextConfig(languages, config.entities, config.nfc, config.punctuation)
     write_json(arguments.text, vars(text))
     write_json(arguments.report, {"languages": languages, "sets": report})

@@ -8,14 +8,15 @@ import itertools
 import operator
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
 from tqdm import tqdm
 
-from pipeline.corpora.evaluation import DESCRIPTION
+from pipeline.corpora.evaluation import DESCRIPTION, EvaluationSet
 from pipeline.corpora.sets import blocks
+from pipeline.corpora.transfer import say
 from pipeline.settings.normalise import NormaliseConfig
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
@@ -62,6 +63,13 @@ class Side:
         return text
 
 
+def sentences(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
+    """The sentences of evaluation sets on each side, without empty lines."""
+    sides = [EvaluationSet.open(folder).lines("normalised") for folder in folders]
+    sources, targets = ({line for side in some for line in side if line} for some in zip(*sides))
+    return sources, targets
+
+
 class Filter:
     """Selects the training pairs to keep, and counts the dropped pairs by reason.
 
@@ -90,6 +98,12 @@ class Filter:
             self.dropped["deduplicate"] += new.count(False)
             sources, targets = selected(sources, targets, new)
         return sources, targets
+
+    def tell(self, corpus: str) -> None:
+        """Say on stderr how many pairs have a sentence of dev or test, if there are any."""
+        if self.in_evaluation:
+            done = "were dropped" if self.decontaminate else "are kept; normalise: {decontaminate: true} drops them"
+            say(f"{corpus}: {self.in_evaluation:,} training pairs with a sentence of dev or test {done}")
 
     def is_new(self, source: str, target: str) -> bool:
         """Return whether this pair did not occur before. Each takes about 90 bytes of memory.

@@ -108,9 +108,11 @@ def fetched(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("text").mkdir()
 
-    def fetch(content: bytes, skip: int | None = None, first: int | None = None) -> list[bytes]:
+    def fetch(
+        content: bytes, skip: int | None = None, first: int | None = None, encoding: str | None = None
+    ) -> list[bytes]:
         Path("text/more.de.gz").write_bytes(gzip.compress(content))
-        chosen = Monolingual("text/more.de.gz", hashlib.sha256(content).hexdigest(), skip, first)
+        chosen = Monolingual("text/more.de.gz", hashlib.sha256(content).hexdigest(), skip, first, encoding)
         write_raw(chosen, Fetcher(None), Path("raw.de"))
         return Path("raw.de").read_bytes().splitlines(keepends=True)
 
@@ -124,6 +126,7 @@ def test_the_chosen_lines_are_those_of_a_slice(fetched, skip, first, end):
     lines = [b"%d %s\n" % (number, b"x" * (number % 90)) for number in range(30_000)]
     content = b"".join(lines).removesuffix(b"\n") + end
     assert fetched(content, skip, first) == lines[skip or 0 :][:first]
+    assert fetched(b"f\xfcr\n" + content, encoding="cp1252")[0] == "für\n".encode()
 
 
 @pytest.mark.parametrize(("skip", "first"), [(3, None), (9, 1), (1, 3)])
@@ -158,16 +161,17 @@ class Backwards:
 
 
 def test_synthetic_pairs_are_aligned_clean_and_filtered(selected, tmp_path):
-    config = NormaliseConfig(**{**selected["base"]["normalise"], "max_ratio": 2.0})
-    (tmp_path / "text").write_text("eins zwei\nx\na.b.c\ndrei\n")
+    config = NormaliseConfig(**{**selected["base"]["normalise"], "max_ratio": 2.0, "decontaminate": True})
+    select = Filter(config, ({"nuen"}, {"vier"}))
+    (tmp_path / "text").write_text("eins zwei\nx\na.b.c\ndrei\nvier\nneun\n")
     paths = [tmp_path / "train.en", tmp_path / "train.de"]
-    counts = work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config)
+    counts = work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config, select)
     assert [path.read_text() for path in paths] == ["iewz snie\nierd\n", "eins zwei\ndrei\n"]
-    assert counts["dropped"] == {"empty": 1, "max_words": 0, "max_ratio": 1, "deduplicate": 0}
-    assert (counts["translated"], counts["kept"], counts["pieces"]) == (4, 2, 8)
+    assert counts["dropped"] == {"empty": 1, "max_words": 0, "max_ratio": 1, "deduplicate": 0, "decontaminate": 2}
+    assert (counts["translated"], counts["kept"], counts["pieces"]) == (6, 2, 12)
     (tmp_path / "text").write_text("x\na.b.c\nx\n")
     with pytest.raises(UserError, match=r"dropped: 2 empty, 0 max_words, 1 max_ratio, 0 deduplicate$"):
-        work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config)
+        work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config, Filter(config))
 
 
 # The mixture
