@@ -74,7 +74,8 @@ def write_page(folder: Path) -> None:
     """Write README.md with the tables of all JSON files of a folder, and below them how they were made."""
     parts = [
         "# Benchmarks\n\nWritten by `python -m benchmarks.record` from the files beside this page. Ours and its peers take "
-        "turns in one run, so compare ratios, not times. Real tokens leave out padding. A dash was not measured.\n"
+        "turns in one run, so compare ratios, not times. Real tokens leave out padding. A dash was not measured. A command "
+        "is that of its commit; later code may not have it.\n"
     ]
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))

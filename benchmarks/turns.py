@@ -68,7 +68,7 @@ def take_turns(systems: Mapping[str, tuple[bool, Callable[..., Turn], Any]], rou
             except Exception as error:  # a failure of another library must not hide the other rows
                 if ours:
                     raise
-                turns.reasons[name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                turns.reasons[name] = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         for _ in range(rounds):
             for name, process in processes.items():
                 speed, turns.results[name] = process.submit(timed).result()

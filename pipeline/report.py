@@ -33,7 +33,6 @@ from transformer.config.reading import UserError
 from transformer.files import atomic, digest, read_json, write_json
 
 PAGE, RECORDED = "index.html", "recorded.html"
-EXAMPLE = "attention"  # the picture of the repository's README, which stays if this report has none
 SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 INTRODUCTION = """# Results
 
@@ -83,7 +82,7 @@ def publish(files: Mapping[str, str], out: Path) -> None:
         with atomic(out / name, "w") as file:
             file.write(text)
     for path in [*out.glob("*"), *out.glob("figures/*")]:
-        if path.suffix in SUFFIXES and path.relative_to(out).as_posix() not in files and path.stem != EXAMPLE:
+        if path.suffix in SUFFIXES and path.relative_to(out).as_posix() not in files:
             path.unlink()
 
 

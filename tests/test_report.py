@@ -559,7 +559,7 @@ def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(proje
     out = tmp_path / "reports"
     monkeypatch.setattr(report, "load", lambda: project.params)
     monkeypatch.chdir(tmp_path)
-    for name in ("runs.csv", "old.csv", "figures/old.svg", "figures/attention.svg", "kept.txt"):
+    for name in ("runs.csv", "old.csv", "figures/old.svg", "kept.txt"):
         write_lines(out / name, ["old"])
     folders = {name: getattr(project, name) for name in ("results", "scores")} | {"times": tmp_path / "times"}
     (project.results / "times/run.json").unlink()  # as in a clone with the result of another machine

@@ -74,10 +74,11 @@ def precision_of(config_precision: str, device: torch.device) -> str:
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """The context of mixed precision: weights and sums in float32, and matrix products in `precision`.
 
-    Exception: with bfloat16 on a CPU, fast/loss.py adds the parts of the output embedding's gradient in bfloat16.
+    Exceptions: with bfloat16 on a CPU, fast/loss.py adds the parts of the output embedding's gradient in bfloat16; with
+    bfloat16 on a GPU, the layers of transformer/fast/ keep the sums of the residuals in bfloat16.
 
     Cast weights are not cached. The threads that share a batch on a CPU would also share the cache, and a CUDA graph must
-    not use tensors that were made outside of it. In a training step, each weight is cast once.
+    not use tensors that were made outside of it. In a pass, each weight is cast once.
     """
     enabled = precision == "bfloat16"
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled, cache_enabled=False)

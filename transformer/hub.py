@@ -20,7 +20,9 @@ def fetched(name: str, revision: str | None, files: list[str]) -> Path:
     try:
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=files))
     except (OSError, ValueError) as error:  # its classes of errors derive from these
-        raise UserError(f"{name} cannot be fetched from the Hub: {str(error).splitlines()[0]}") from None
+        raise UserError(
+            f"{name} cannot be fetched from the Hub: {next(iter(str(error).splitlines()), type(error).__name__)}"
+        ) from None
 
 
 def push(folder: Path, name: str) -> str:

@@ -48,8 +48,7 @@ def padded(pairs: Pairs, numbers: np.ndarray, size: Size = lambda rows, width: (
 def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """As `padded`, with more padding, so that many batches have the same shape.
 
-    For bfloat16 on a CPU, oneDNN plans its kernels anew for each shape. docs/results.md has the speed for several
-    numbers of shapes.
+    For bfloat16 on a CPU, oneDNN plans its kernels anew for each shape.
     """
     return padded(pairs, numbers, lambda rows, width: (coarse(rows), rounded_up(width, COLUMNS)))
 

@@ -52,8 +52,8 @@ class Vocabulary:
     def sample(self, lines: Sequence[bytes], dropout: float, seed: int) -> list[list[int]]:
         """The ids of each line by BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `dropout`.
 
-        The same arguments give the same ids. Encode starts a thread, whose random generator starts with the seed set here.
-        From version 0.2.2 on, SentencePiece salts it, so that each process gives other ids.
+        Up to version 0.2.1 of SentencePiece, the same arguments give the same ids: Encode starts a thread, whose random
+        generator starts with the seed set here. Later versions salt it, so that each process gives other ids.
         """
         sentencepiece.set_random_generator_seed(seed)
         return self.processor.Encode(list(lines), enable_sampling=True, nbest_size=-1, alpha=dropout, num_threads=1)

@@ -69,7 +69,7 @@ class Trace:
     @torch.inference_mode()
     def steps(self) -> Iterator[Step]:
         """Run the search. Each step is computed when the caller requests it."""
-        state, result = start(self.batch), None
+        state, result = start(self.batch, 1, self.config.beam), None
         step, beam = self.batch.start(), self.config.beam
         indices = [0]  # of the live hypotheses in the candidates of the previous step
         while result is None:

@@ -494,6 +494,7 @@ def test_the_settings_of_a_part_are_those_of_its_decoder(params):
     chosen = choice(params, line, "a line")
     assert chosen.parts["candidates"].config == dataclasses.replace(chosen.config, beam=8, alpha=1.0)
     assert chosen.parts["references"].number == params["base"]["decoders"]["mbr"]["references"]["number"]
-    described = chosen.description(chosen.config)
+    described = chosen.description(dataclasses.replace(chosen.config, batch_tokens=99))
     assert described["candidates"]["beam"] == 8 and described["references"]["decoder"] == "sampling"
+    assert described["candidates"]["batch_tokens"] == 99, "that in use"
     assert "beam" not in described and described["utility"] == "chrf"

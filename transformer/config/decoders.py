@@ -5,7 +5,7 @@ docs/reference.md explains them. `BeamConfig` is in `decoding.py`, so that a new
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecoderConfig, DecodingConfig
@@ -119,8 +119,11 @@ class Choice:
     def description(self, config: DecodingConfig) -> dict[str, Any]:
         """The settings that the decoder uses, for the file beside its translation.
 
-        `config` is that of the translator, which has the values in use where `self.config` has 0 or `auto`.
+        `config` is that of the translator, which has the values in use where `self.config` has 0 or `auto`. The parts use
+        the same.
         """
         shared = {key: getattr(config, key) for key in (*self.own.USES, *COMMON)}
-        parts = {key: {"number": part.number, **part.description(part.config)} for key, part in self.parts.items()}
+        common = {key: shared[key] for key in COMMON}
+        used = {key: part.description(replace(part.config, **common)) for key, part in self.parts.items()}
+        parts = {key: {"number": self.parts[key].number, **of} for key, of in used.items()}
         return {"decoder": self.decoder, **shared, **vars(self.own), **parts}

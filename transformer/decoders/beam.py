@@ -42,8 +42,9 @@ class Beam:
     own: BeamConfig = PLAIN
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        step, state, count = batch.start(), start(batch, n_best), 2 * self.config.beam
+        step, count = batch.start(), 2 * self.config.beam
         ends = self.config.beam if self.own.ends == "beam" else count
+        state = start(batch, n_best, ends)
         results: dict[int, list[Translation]] = {}
         while len(state.sentence_B):
             logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
@@ -81,9 +82,10 @@ class BeamState:
         return self.tokens_BKT.shape[2] - 1
 
 
-def start(batch: Batch, n_best: int = 1) -> BeamState:
-    """The state before the first step: one live hypothesis of each sentence, BOS."""
+def start(batch: Batch, n_best: int, ends: int) -> BeamState:
+    """The state before the first step: one live hypothesis of each sentence, BOS. At most `ends` finish in a step."""
     sentences, device = len(batch.limits), batch.device
+    n_best = min(n_best, ends * max(batch.limits))  # more cannot be found
     return BeamState(
         sentence_B=torch.arange(sentences, device=device),
         limit_B=torch.tensor(batch.limits, dtype=torch.int64, device=device),

@@ -29,7 +29,7 @@ class Diverse:
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         config = dataclasses.replace(self.config, beam=self.config.beam // self.own.groups)
-        step, groups = batch.start(), [start(batch, n_best) for _ in range(self.own.groups)]
+        step, groups = batch.start(), [start(batch, n_best, config.beam) for _ in range(self.own.groups)]
         results: dict[int, list[Translation]] = {}
         tokens_BK, origin_BK = groups[0].tokens_BKT[:, :, -1], groups[0].origin_BK
         while len(tokens_BK):

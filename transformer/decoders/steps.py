@@ -84,7 +84,7 @@ class Decoder(Protocol):
         """At least one and at most `n_best` translations of each sentence, best first. `batch` is not empty."""
 
     def width(self, n_best: int) -> int:
-        """The number of hypotheses of a sentence that are in memory at a time."""
+        """The number of live hypotheses of a sentence."""
 
 
 @dataclass

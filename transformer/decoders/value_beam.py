@@ -31,7 +31,7 @@ class ValueBeam:
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         config, step, ratio = self.config, batch.start(), self.own.weight / (1 - self.own.weight)
-        state = start(batch, n_best)
+        state = start(batch, n_best, config.beam)
         results: dict[int, list[Translation]] = {}
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
         while len(state.sentence_B):

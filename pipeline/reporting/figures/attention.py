@@ -17,7 +17,7 @@ from transformer.files import read_json
 GAP = 2  # cells between two maps
 CELL = 0.155  # inches
 LONGEST = 14  # letters of a piece that are shown
-WORDY = 20  # pieces of the sentence in the README's picture, if there is one
+WORDY = 20  # pieces of the sentence in the picture of reports/README.md, if there is one
 KINDS = {
     "encoder": ("encoder self-attention", "source", "source"),
     "decoder": ("decoder self-attention", "target", "target"),
@@ -104,7 +104,7 @@ def of_run(run: str, folder: Path) -> dict[str, list[Figure]]:
 
 
 def example(run: str, folder: Path) -> Figure | None:
-    """One map for the repository's README: encoder-decoder attention of the last layer, the mean of its heads."""
+    """One map for reports/README.md: encoder-decoder attention of the last layer, the mean of its heads."""
     fitting = sorted(maps(folder), key=lambda each: abs(len(each[0]["source"]) - WORDY))
     if not fitting:
         return None
