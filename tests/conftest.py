@@ -67,7 +67,7 @@ def params():
     return with_studies(load())
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def settings(params):
     """`settings(h=1, ...)`: the base model of the paper with small sizes and these differences."""
     base = section(params, "models", "base", "model", ModelConfig)

@@ -70,3 +70,13 @@ def write_evaluation_set(folder, corpus="demo", **forms):
 
 def snapshot(folder):
     return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path, place=-10):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)

@@ -1,14 +1,11 @@
 """A model folder with random weights, for tests of the commands that use a trained model."""
 
-import dataclasses
 from pathlib import Path
 
 import torch
 
 from pipeline.learn_bpe import learn
-from pipeline.settings.params import section
 from pipeline.settings.vocabulary import VocabularyConfig
-from tests.conftest import SMALL
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.model import Transformer
@@ -19,7 +16,7 @@ SCRIPT = "<img src=x onerror=hacked=1><script>hacked=1</script>"
 PIECES = 340
 
 
-def random_model(params: dict, folder: Path) -> Path:
+def random_model(config: ModelConfig, folder: Path) -> Path:
     """Write the model into `folder`. Its vocabulary has pieces of WORDS and of SCRIPT."""
     torch.manual_seed(5)
     text = "\n".join([*WORDS * 3, SCRIPT]).encode() + b"\n"
@@ -27,7 +24,6 @@ def random_model(params: dict, folder: Path) -> Path:
         learn([text], VocabularyConfig(PIECES, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1))
     )
     vocabulary = Vocabulary(folder / "vocabulary.model")
-    config = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **SMALL)
     model = Transformer(config, vocabulary.size)
     with torch.no_grad():
         model.embedding *= 2.0  # so that the distributions are not flat

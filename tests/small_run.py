@@ -51,8 +51,18 @@ def write_yaml(folder: Path, runs: dict, machine: dict | None = None, **base: di
     params["machine"] |= machine or {}
     for section, changes in base.items():
         params["base"][section] |= changes
+    write_params_yaml(folder, params)
+
+
+def write_params_yaml(folder: Path, params: dict) -> None:
     with open(folder / "params.yaml", "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)
+
+
+def saved(process: subprocess.Popen, folder: Path) -> None:
+    """Wait until a training has saved its first state below this folder."""
+    while process.poll() is None and not list(folder.glob("**/state.safetensors")):
+        time.sleep(0.005)
 
 
 class Training:
@@ -81,11 +91,6 @@ class Training:
         )
         self.started.append(process)
         return process
-
-    def saved(self, process: subprocess.Popen) -> None:
-        """Wait until the first state is saved."""
-        while process.poll() is None and not list(self.work.glob("*/state.safetensors")):
-            time.sleep(0.01)
 
     def first_line(self, process: subprocess.Popen) -> str:
         """What a training says first, after the line that names no commit: its folder is no clone of git."""

@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
+from pipeline.corpora.evaluation import read_lines
 from pipeline.scoring import bleu
 from pipeline.settings.scoring import ScoringConfig
 
 DATA = Path(__file__).parent / "data" / "compound-bleu"
 
 
-def lines(name: str) -> list[str]:
-    return (DATA / name).read_text(encoding="utf-8").split("\n")[:-1]
-
-
-HYPOTHESES, REFERENCES = lines("hyp.de"), lines("ref.de")
+HYPOTHESES, REFERENCES = read_lines(DATA / "hyp.de"), read_lines(DATA / "ref.de")
 
 
 # The output of the Perl scripts for the files: replace-unicode-punctuation, tokenizer -q -l de, compound split.
@@ -32,8 +29,10 @@ HYPOTHESES, REFERENCES = lines("hyp.de"), lines("ref.de")
     ],
 )
 def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, quotes, by_perl):
-    assert len(lines(f"{by_perl}.de")) == 30
-    assert [bleu.paper_text(line, "de", replace, quotes) for line in lines(f"{plain}.de")] == lines(f"{by_perl}.de")
+    assert len(read_lines(DATA / f"{by_perl}.de")) == 30
+    assert [bleu.paper_text(line, "de", replace, quotes) for line in read_lines(DATA / f"{plain}.de")] == read_lines(
+        DATA / f"{by_perl}.de"
+    )
 
 
 # The output of multi-bleu.perl for the pairs of files of the Perl scripts.
@@ -46,7 +45,7 @@ def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, quote
     ],
 )
 def test_paper_bleu_equals_multi_bleu(hypothesis, reference, name, by_perl):
-    texts = lines(f"{hypothesis}.tok-split.de"), [lines(f"{reference}.tok-split.de")]
+    texts = read_lines(DATA / f"{hypothesis}.tok-split.de"), [read_lines(DATA / f"{reference}.tok-split.de")]
     result = bleu.multi_bleu(lowercase=False).corpus_score(*texts)
     assert str(result) == f"BLEU = {by_perl} (BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379)"
     assert f"{bleu.matrix(HYPOTHESES, REFERENCES, 'de', ScoringConfig(0, 1))[name]['score']:.2f}" == by_perl.split()[0]
@@ -158,7 +157,7 @@ def test_interval_leaves_out_a_fortieth_on_either_side():
 
 @pytest.mark.parametrize("hypothesis, score", [("ref.de", 100.0), (None, 0.0)])
 def test_a_copy_scores_100_and_nothing_scores_0(hypothesis, score):
-    hypotheses = lines(hypothesis) if hypothesis else [""] * len(REFERENCES)
+    hypotheses = read_lines(DATA / hypothesis) if hypothesis else [""] * len(REFERENCES)
     table = bleu.matrix(hypotheses, REFERENCES, "de", ScoringConfig(10, 1))
     # bleu-raw-reference replaces the quotation mark in the hypothesis only
     exact = [cell for name, cell in table.items() if name != "bleu-raw-reference"]

@@ -1,6 +1,5 @@
 """Exported models give the same translations as this project."""
 
-import dataclasses
 import json
 import os
 import re
@@ -18,14 +17,12 @@ from safetensors.torch import load_file
 
 from pipeline.commands.export import FORMATS, marian_config, require_exportable
 from pipeline.learn_bpe import learn
-from pipeline.settings.params import section
 from pipeline.settings.vocabulary import VocabularyConfig
 from tests import in_process
 from tests.projects import ROOT
 from tests.random_weights import WORDS
 from tests.refusals import refused
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
-from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.forced import log_probabilities
 from transformer.decoding import translate
@@ -50,17 +47,22 @@ def batch(vocabulary: Vocabulary, seed: int) -> tuple[torch.Tensor, torch.Tensor
 
 
 @pytest.fixture(scope="module")
-def folder(params, tmp_path_factory):
+def folder(settings, tmp_path_factory):
     """The folder of a model that was briefly trained to reverse lines."""
     torch.manual_seed(1)
     folder = tmp_path_factory.mktemp("model")
     config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
     (folder / "vocabulary.model").write_bytes(learn(["\n".join(WORDS * 3).encode() + b"\n"], config))
     vocabulary = Vocabulary(folder / "vocabulary.model")
-    small = {"N": 2, "d_model": 64, "d_ff": 128, "h": 4, "d_k": 16, "d_v": 16, "dropout": 0.0}
-    small["max_positions"] = 4  # shorter than the lines: it is no limit of a model with sinusoids
-    settings = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **small)
-    model = Transformer(settings, vocabulary.size)
+    small = {
+        "d_model": 64,
+        "d_ff": 128,
+        "d_k": 16,
+        "d_v": 16,
+        "max_positions": 4,
+    }  # shorter than the lines: it is no limit of a model with sinusoids
+    config = settings(**small)
+    model = Transformer(config, vocabulary.size)
     optimiser = torch.optim.Adam(model.parameters(), 2e-3)
     for step in range(300):
         source, target = batch(vocabulary, step)
@@ -69,7 +71,7 @@ def folder(params, tmp_path_factory):
         optimiser.step()
         optimiser.zero_grad()
     write_tensors(folder / WEIGHTS, model.state_dict(), {"loss": loss.item()})
-    write_settings(folder, settings, vocabulary.size, vocabulary.sha256)
+    write_settings(folder, config, vocabulary.size, vocabulary.sha256)
     return folder
 
 

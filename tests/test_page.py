@@ -38,8 +38,8 @@ ROOMY = Limits(body=2**16, texts=40, pieces=50, waiting=200, traces=4, seconds=6
 
 
 @pytest.fixture(scope="module")
-def folder(params, tmp_path_factory):
-    return random_model(params, tmp_path_factory.mktemp("model"))
+def folder(settings, tmp_path_factory):
+    return random_model(settings(), tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,6 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("translate", {"text": ["one"] * 41}, 413, "41 texts; at most 40"),
         ("translate", {"text": "x" * 70_000}, 413, "longer than 65,536 bytes"),
         ("translate", {"text": 5}, 422, "text"),
-        ("translate", {"text": ["one", 2]}, 422, "text"),
         ("translate", {}, 422, "text: Field required"),
         ("translate", {"text": "one", "beam": 9}, 422, "beam: Extra"),
         ("translate", b"{", 422, "JSON"),
@@ -245,7 +244,6 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("trace", {"text": "one", "prefix": [PIECES]}, 422, f"{PIECES} is not"),
         ("trace", {"text": "one", "prefix": [2]}, 422, "2 is not"),  # BOS
         ("trace", {"text": "one", "prefix": [5] * 40}, 422, "a prefix of 40 pieces"),
-        ("trace", {"text": "one", "prefix": ["5"]}, 422, "prefix"),
         ("..%2f..%2fparams.yaml", {}, 405, "Method Not Allowed"),
     ],
     ids=str,
@@ -449,20 +447,11 @@ def test_files_are_served_with_a_policy_that_allows_nothing_else(server):
     assert "default-src 'none'" in headers["content-security-policy"]
 
 
-def start(folder, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.commands.page", str(folder), *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_prints_its_address_and_ends_cleanly(folder, number):
-    process = start(folder, "--port", "0")
+    line, pipe = [sys.executable, "-m", "pipeline.commands.page", str(folder), "--port", "0"], subprocess.PIPE
+    process = subprocess.Popen(line, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
     url = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
     status, answer = Served(url).post("translate", {"text": "one two"})
     assert status == 200 and len(answer["translations"]) == 1

@@ -91,13 +91,6 @@ def test_the_study_table2_has_both_models_on_both_corpora(params):
 # Table 3 (6.2)
 
 
-def test_base_and_big_of_params_yaml_are_table_3_s(params):
-    for name in ("base", "big"):
-        model = section(params, "models", name, "model", ModelConfig)
-        training = section(params, "models", name, "training", TrainingConfig)
-        assert table3_row(vars(model), vars(training)) is row_of(name)
-
-
 def test_the_study_table3_has_each_row_once(params):
     runs = study(params, "table3")
     assert {corpus for corpus, _, _ in runs.values()} == {"wmt14-en-de"}

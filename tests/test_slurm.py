@@ -19,7 +19,7 @@ from pipeline.training import nodes
 from pipeline.workflow import slurm, stage
 from tests.projects import ROOT
 from tests.refusals import refused
-from tests.small_run import PATIENCE, Training
+from tests.small_run import PATIENCE, Training, saved
 
 TRAIN = "train@demo-tiny"
 JOB = {"JobState": "RUNNING", "NodeList": "n[1-2]", "CPUs/Task": "2"}
@@ -207,7 +207,7 @@ def test_workers_on_two_nodes_stop_together_and_a_killed_one_ends_the_job(fake, 
     training = Training(tmp_path, processes=1, nodes=2)
     try:
         process = training.start()
-        training.saved(process)
+        saved(process, training.work)
         process.terminate()
         _, output = process.communicate(timeout=PATIENCE)
         assert process.returncode == stage.INTERRUPTED, output

@@ -18,7 +18,9 @@ from pipeline.tracking import store, trainings
 from pipeline.tracking.trainings import mirror_live, mirror_run, read_curve
 from pipeline.workflow.times import write_times
 from tests.projects import ROOT
+from tests.settings.test_searches import SEARCH, result
 from transformer.config.reading import UserError
+from transformer.files import write_lines
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0, "patience": 0}}
 DESCRIPTION = {"settings": SETTINGS, "data_sum": "0a1b"}
@@ -36,10 +38,6 @@ def records(steps: int, scale: float = 1.0) -> list[dict]:
     return log
 
 
-def write_log(path: Path, log: list[dict]) -> None:
-    path.write_text("".join(json.dumps(record) + "\n" for record in log))
-
-
 def decoded(beam: int) -> dict:
     settings = {"decoding": {"beam": beam, "alpha": 0.6}, "averaging": {"checkpoints": 5}}
     return {"dev": {"last": {"perplexity": 4.5}}, "settings": settings}
@@ -48,7 +46,7 @@ def decoded(beam: int) -> dict:
 def write_scores(folder: Path) -> None:
     """Write small versions of the files that the stages of a run write."""
     (folder / "translations").mkdir(parents=True)
-    write_log(folder / "training.jsonl", records(40))
+    write_lines(folder / "training.jsonl", map(json.dumps, records(40)))
     measure = {"score": 61.5, "low": 60.0, "high": 63.0, "signature": "nrefs:1|case:mixed|tok:13a"}
     times = {"started": "2030-01-02T03:00:00+00:00", "ended": "2030-01-02T03:04:05+00:00"}
     summary = {"steps": 40, "dev_loss": 0.025, "settings": SETTINGS, "settings_sha256": "ffee", "data_sum": "0a1b"}
@@ -79,7 +77,7 @@ with tracking.following("one", log, {DESCRIPTION}), tracking.following("two", lo
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
     """A folder with a store, and the process in which two concurrent trainings created it. Creating a store is slow."""
     folder = tmp_path_factory.mktemp("first")
-    write_log(folder / "training.jsonl", records(40))
+    write_lines(folder / "training.jsonl", map(json.dumps, records(40)))
     environment = {**ENVIRONMENT, "MLFLOW_TRACKING_URI": ""}
     process = run_python("-c", TWO_AT_ONCE, cwd=folder, env=environment)
     return folder, process
@@ -168,16 +166,16 @@ def test_a_run_shows_its_files(project):
 
 def test_a_resumed_training_continues_its_run_without_repeated_points(project):
     log = project / "training.jsonl"
-    write_log(log, records(30))
+    write_lines(log, map(json.dumps, records(30)))
     live(log)
     (running,) = content()
     assert running["status"] == "RUNNING" and running["points"] == points_of(records(30))
     live(log, last=True)
     assert content()[0]["status"] == "KILLED"
-    write_log(log, records(20))  # resuming from step 20 truncates the log
+    write_lines(log, map(json.dumps, records(20)))  # resuming from step 20 truncates the log
     live(log)
     assert content()[0]["status"] == "RUNNING"
-    write_log(log, records(40))
+    write_lines(log, map(json.dumps, records(40)))
     live(log, last=True)
     (finished,) = content()
     assert finished["status"] == "FINISHED" and finished["points"] == points_of(records(40))
@@ -186,7 +184,7 @@ def test_a_resumed_training_continues_its_run_without_repeated_points(project):
 def test_other_losses_with_the_same_settings_are_another_run(project):
     log = project / "training.jsonl"
     for scale in (1.0, 1.5, 1.0):
-        write_log(log, records(40, scale))
+        write_lines(log, map(json.dumps, records(40, scale)))
         live(log, last=True)
     first, second = content()
     assert {tuple(run["points"]) for run in (first, second)} == {tuple(points_of(records(40, s))) for s in (1.0, 1.5)}
@@ -218,7 +216,7 @@ def test_two_trainings_that_create_the_store_at_once_share_it(first, monkeypatch
 
 
 def test_the_follower_of_a_killed_training_ends(project):
-    write_log(project / "training.jsonl", records(20))
+    write_lines(project / "training.jsonl", map(json.dumps, records(20)))
     training = f"""
 import os
 from pathlib import Path
@@ -236,7 +234,7 @@ def test_a_store_that_fails_repeatedly_is_reported_once(project, monkeypatch, ca
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
     monkeypatch.setattr(trainings, "INTERVAL", 0.1)
     log, (reading, writing) = project / "training.jsonl", os.pipe()
-    write_log(log, records(40))
+    write_lines(log, map(json.dumps, records(40)))
     holder = sqlite3.connect(project / "mlflow.db")
     holder.execute("BEGIN EXCLUSIVE")
     threading.Timer(1, os.close, [writing]).start()
@@ -284,7 +282,7 @@ def test_a_server_that_never_answers_is_abandoned(project, monkeypatch, capfd):
     with socket.create_server(("localhost", 0)) as server:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://localhost:{server.getsockname()[1]}")
         monkeypatch.setattr(tracking, "PATIENCE", 1)
-        write_log(project / "training.jsonl", records(40))
+        write_lines(project / "training.jsonl", map(json.dumps, records(40)))
         with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
             pass
     assert capfd.readouterr().err.startswith("tracking: MLflow took more than 1 seconds; the stage continues")
@@ -326,3 +324,38 @@ def test_a_stage_continues_if_no_process_can_be_started(monkeypatch, capsys):
     with tracking.process("any"):
         pass
     assert "Cannot allocate memory; the stage continues" in capsys.readouterr().err
+
+
+# Searches
+
+
+def add(found: dict) -> None:
+    Path("small.json").write_text(json.dumps(found))
+    with store.opened():
+        trainings.mirror_search(Path("small.json"))
+
+
+def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(project):
+    for _ in range(2):  # again, as `pipeline.commands.track` does
+        add(result())
+    parent, *trials = content("small")
+    assert [run["name"] for run in trials] == [f"small: trial {number}" for number in range(4)]
+    assert parent["name"] == "small" and parent["points"] == [("search/best", 0, 2.5)]
+    assert {run["tags"]["mlflow.parentRunId"] for run in trials} == {"small"}
+    assert {run["status"] for run in [parent, *trials]} == {"FINISHED"}
+    assert trials[2]["tags"]["state"] == "pruned" and trials[2]["params"]["dropout"] == "0.3"
+    assert trials[1]["points"] == [("dev_loss", 5, 4.0), ("dev_loss", 20, 2.5), ("trial/value", 0, 2.5)]
+
+
+def test_a_search_of_other_settings_or_code_is_another_run_of_mlflow_and_one_with_more_trials_is_not(project):
+    failed = {"state": "pruned", "why": "the loss is no longer a number at step 5", "value": None, "dev_losses": []}
+    *same, ending = result()["trials"]
+    partly = result(trials=[*same, {**ending, **failed}])
+    other = result(trials=[{**trial, **failed} for trial in result()["trials"]], best=None)
+    longer = result(search={**SEARCH, "trials": 4, "steps": 30})
+    for found in (result(), other, longer, partly, other, result()):  # `other` and `partly` are by other code
+        add(found)
+    runs = content("small")
+    parents = [run for run in runs if run["name"] == "small"]
+    assert len(parents) == 3 and {("search/best", 0, 2.5)} == {point for run in parents for point in run["points"]}
+    assert len(runs) == 3 + 3 * 4 + 1, "the changed last trial of `partly` is a run of its own"

@@ -1,7 +1,7 @@
 """The commands translate and evaluate: lines in, lines out, and one line for each error."""
 
 import os
-import shutil
+import re
 import signal
 import subprocess
 import sys
@@ -11,12 +11,9 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from pipeline.commands import translate
-from pipeline.scoring.bleu import measures
 from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
-from pipeline.workflow.models import folder_of
 from tests import in_process
-from tests import refusals as anywhere
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.projects import ROOT
 from transformer.checkpoint import SETTINGS, WEIGHTS
@@ -64,29 +61,14 @@ def test_a_file_is_translated_if_standard_error_is_closed(folder, tmp_path):
     assert subprocess.check_output(["bash", "-c", line], cwd=ROOT).count(b"\n") == 1
 
 
-def test_a_folder_of_other_weights_does_not_hide_a_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, name)
-    Path("demo-tiny").mkdir()
-    Path("demo-tiny/model.safetensors").touch()  # as in an export for Marian
-    with anywhere.refused("models/demo-tiny/average is missing"):
-        folder_of("demo-tiny")
-
-
+@pytest.mark.parametrize("most", [1, 5, 1024])
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_lines_keep_their_order_and_an_empty_line_stays_one(shell, end):
+def test_lines_keep_their_order_in_blocks_of_any_size_and_an_empty_line_stays_one(shell, monkeypatch, most, end):
+    monkeypatch.setattr(translate, "BLOCK", most)
     assert shell(b"") == (None, b"", "")
     text = "\n".join(["", *LINES, " \u200b", *reversed(LINES)]) + end
     expected = ["", *TRANSLATIONS, "", *reversed(TRANSLATIONS), ""]
     assert shell(text.encode()) == (None, "\n".join(expected).encode(), "")
-
-
-@pytest.mark.parametrize("most", [1, 2, 5])
-def test_blocks_change_nothing(shell, monkeypatch, most):
-    monkeypatch.setattr(translate, "BLOCK", most)
-    text = "\n".join([*LINES * 3, ""]).encode()
-    assert shell(text) == (None, "\n".join([*TRANSLATIONS * 3, ""]).encode(), "")
 
 
 def test_columns(shell):
@@ -135,17 +117,18 @@ def test_a_model_that_is_not_there(shell, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     PARAMS.write_bytes((ROOT / PARAMS).read_bytes())
     refused(shell(b"", model="none"), "'none' is not a run of params.yaml (demo-tiny) and not a model folder", 0)
-    refused(shell(b"", model="demo-tiny"), "demo-tiny has no model yet; `make reproduce` trains it", 0)
     (Path("models/none/average") / WEIGHTS).parent.mkdir(parents=True)
     for name in (WEIGHTS, SETTINGS):
         (Path("models/none/average") / name).touch()
+    Path("demo-tiny").mkdir()
+    Path("demo-tiny/model.safetensors").touch()  # as in an export for Marian: it does not hide the run
+    refused(shell(b"", model="demo-tiny"), "demo-tiny has no model yet; `make reproduce` trains it", 0)
     refused(shell(b"", model="none"), "and not a model folder; its model is models/none/average", 0)
 
 
 def test_flags_that_exclude_each_other_or_ask_for_nothing(shell):
     refused(shell(b"", "--split", "--scores"), "--split joins translations", 0)
-    for number in ("-1", "0"):
-        refused(shell(f"{SENTENCE}\n".encode(), "--n-best", number), f"n_best: {number} is not possible", 0)
+    refused(shell(f"{SENTENCE}\n".encode(), "--n-best", "0"), "n_best: 0 is not possible", 0)
 
 
 def test_a_model_folder_of_earlier_code_says_that_it_does_not_normalise(shell):
@@ -218,12 +201,8 @@ def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translat
 
     status, printed, _ = evaluated("--output", str(tmp_path / "kept"))
     assert status == 0 and (tmp_path / "kept").read_text(encoding="utf-8") == "".join(f"{line}\n" for line in TRANSLATIONS)
-    lines = printed.split("\n")
-    (row,) = [line.split() for line in lines if line.startswith("bleu-13a ")]
-    assert row[1] == f"{BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f}"
-    assert row[-1].startswith("nrefs:1|bs:1000|seed:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
-    assert lines[0].endswith(f"{len(LINES)} pairs")
-    assert [line.split()[0] for line in lines if "|version:" in line] == list(measures("de"))
+    assert f"{len(LINES)} pairs\n" in printed
+    assert f"\nbleu-13a  {BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f} " in re.sub(" {2,}", "  ", printed)
     said = evaluated("--output", str(tmp_path))[2]
     assert said == f"evaluate: --output: {tmp_path} is not a regular file; the path of a file is expected\n"
     (tmp_path / "reference").write_text("one\n")

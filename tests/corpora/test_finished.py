@@ -16,7 +16,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from dvc.dependency import param
-from ruamel.yaml import YAML
 
 from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.binarised import SIDES, describe, open_binarised
@@ -26,9 +25,11 @@ from tests import forked, in_process
 from tests.back_translations import entry, with_runs
 from tests.in_process import Refused
 from tests.killed import kill
-from tests.packed import Payload, write_sets
+from tests.packed import Payload, cut, write_sets
 from tests.projects import ROOT, demonstration
 from tests.refusals import refused
+from tests.small_run import write_params_yaml
+from tests.trainers import files
 from transformer.cleaning import cleaner
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.translator import Translator
@@ -64,8 +65,7 @@ def made(tmp_path_factory):
     write_sets(folder / "text", {name: zip(*pairs) for name, pairs in sets.items()})
     back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})
     params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
-    with open(folder / "params.yaml", "w") as file:
-        YAML(typ="safe").dump(params, file)
+    write_params_yaml(folder, params)
     left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
     left.parent.mkdir(parents=True)
     left.write_text('{"set": "own-test"}')
@@ -145,19 +145,10 @@ def as_pickle(path: Path) -> None:
     path.write_bytes(pickle.dumps(Payload()))
 
 
-def as_array(path: Path) -> None:
-    with open(path, "wb") as file:
-        np.save(file, np.array([Payload()], dtype=object), allow_pickle=True)
-
-
 def as_archive(path: Path) -> None:
     arrays = {f"0.{kind}": np.array([Payload()], dtype=object) for kind in ("encoder", "decoder", "cross")}
     with open(path, "wb") as file:
         np.savez(file, **arrays)
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def other_vocabulary(path: Path) -> None:
@@ -171,11 +162,8 @@ def other_vocabulary(path: Path) -> None:
         ("binarise@own", "data/own/vocabulary.model", as_pickle),
         ("binarise@own", "data/own/vocabulary.model", cut),
         ("train@forward", "data/own/binarised/train.source.ids.npy", as_pickle),
-        ("train@forward", "data/own/binarised/train.source.ids.npy", as_array),
-        ("train@forward", "data/own/binarised/dev.target.offsets.npy", cut),
         ("train@forward", "data/own/binarised/binarised.json", other_vocabulary),
         ("average@forward", "models/forward/checkpoints/step-00000010.safetensors", as_pickle),
-        ("average@forward", "models/forward/checkpoints/step-00000010.safetensors", cut),
         ("average@forward", "models/forward/checkpoints/settings.json", cut),
         ("average@forward", "models/forward/checkpoints/settings.json", other_vocabulary),
         ("decode@forward", "models/forward/average/model.safetensors", cut),
@@ -209,9 +197,7 @@ def test_a_damaged_file_is_named_in_one_line_and_nothing_is_executed(made, folde
 
 def outputs(folder: Path, *spoilt: Path) -> dict[str, bytes]:
     """The bytes of all files outside work/ by their paths, without those of `spoilt`."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "work" not in path.relative_to(folder).parts]
-    left_out = [folder / path for path in spoilt]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files if path not in left_out}
+    return {str(path): data for path, data in files(folder).items() if "work" not in path.parts and path not in spoilt}
 
 
 # The back-translation, and what depends on the run of the other direction

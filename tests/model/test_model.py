@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from tests.torch_twin import by_torch_names, twin_of
+from tests.pairs import Pairs
+from tests.torch_twin import by_torch_names, logits_of, tables, twin_of
 from transformer.alignment import attention_weights_of
 from transformer.config.vocabulary import PAD
 from transformer.decoders.steps import ModelStep
@@ -45,25 +46,14 @@ def reference_of(model):
     return reference
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_equals_torch_transformer(settings, norm):
-    model = build(settings(norm=norm))
-    reference = reference_of(model)
-    source, target = random_ids(3, 9), random_ids(3, 7)
-    source[1, 6:], target[2, 5:] = PAD, PAD
-    scaled, positions = model.embedding.double() * math.sqrt(32), sinusoids(9, 32)
-    with torch.no_grad():
-        hidden = reference(
-            scaled[source] + positions,
-            scaled[target] + positions[:7],
-            tgt_mask=torch.ones(7, 7, dtype=torch.bool).triu(1),
-            src_key_padding_mask=source == PAD,
-            memory_key_padding_mask=source == PAD,
-        )
-        result = model(source, target)
-    real = target != PAD
-    logits = hidden.float() @ model.embedding.T
-    torch.testing.assert_close(result[real], logits[real], atol=1e-5, rtol=1e-5)
+    model, pairs = build(settings(norm=norm), 90), Pairs(5, 12)
+    weights = {name: parameter.double() for name, parameter in model.named_parameters()}
+    logits, _ = logits_of(model.config, weights, pairs, (range(5), []))
+    source, target, labels = tables(pairs, range(5))
+    torch.testing.assert_close(model(source, target)[labels != PAD], logits.float(), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("variation", VARIATIONS, ids=str)
@@ -121,8 +111,9 @@ def test_sinusoids_grow_past_max_positions_and_learned_positions_share_the_last(
 
 def test_initialisation(settings):
     torch.manual_seed(0)
-    model = Transformer(settings(d_model=256, d_ff=512, d_k=64, d_v=64), 4000)
-    assert model.embedding.std().item() == pytest.approx(256**-0.5, rel=0.02)
+    model = Transformer(settings(d_model=256, d_ff=512, d_k=64, d_v=64, positions="learned"), 4000)
+    for table in (model.embedding, model.source_positions.table, model.target_positions.table):
+        assert table.std().item() == pytest.approx(256**-0.5, rel=0.03)
     projection = model.encoder[0].self_attention.projection
     theirs = torch.nn.MultiheadAttention(256, 4).in_proj_weight
     assert projection.abs().max().item() == pytest.approx(theirs.abs().max().item(), rel=0.02)

@@ -19,6 +19,7 @@ from tests.projects import ROOT
 from tests.small_run import write_yaml
 from tests.torch_twin import logits_of
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
+from transformer.files import write_lines
 
 DATA = ROOT / "tests/data/compound-bleu"
 PLACES = "--dev data/sets/demo-dev --test data/sets/demo-test"
@@ -120,9 +121,8 @@ def test_each_score_is_of_its_text_and_measure(place):
         forms = {"raw": sides, "normalised": (sides[0], ["other"] * len(lines))}
         forms |= {"filtered": [[side[n] for n in filtered] for side in sides]} if name == "test" else {}
         write_evaluation_set(place / f"data/sets/demo-{name}", **forms)
-    (place / "translations").mkdir()
     for name, lines in texts.items():
-        (place / f"translations/{name}.txt").write_text("".join(f"{hypotheses[n]}\n" for n in lines), encoding="utf-8")
+        write_lines(place / f"translations/{name}.txt", (hypotheses[n] for n in lines))
     perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
     (place / "translations/translations.json").write_text(json.dumps(perplexities))
     (place / "training.jsonl").write_text('{"step": 1, "loss": 9.5}\n{"step": 2, "loss": 8.5, "dev_loss": 7.5}\n')

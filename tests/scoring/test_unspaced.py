@@ -35,6 +35,8 @@ def test_without_its_packages_a_language_is_split_into_characters(monkeypatch):
 def test_sentence_bleu_of_mbr_and_oracles_has_the_same_tokeniser():
     expected = sacrebleu.sentence_bleu(HYPOTHESES[0], [REFERENCES[0]], tokenize="zh").score
     assert sentence_score("bleu", "zh")(HYPOTHESES[0], REFERENCES[0]) == pytest.approx(expected / 100)
+    chrf = sacrebleu.sentence_chrf(HYPOTHESES[0], [REFERENCES[0]]).score
+    assert sentence_score("chrf")(HYPOTHESES[0], REFERENCES[0]) == pytest.approx(chrf / 100)
     texts = [HYPOTHESES[0], REFERENCES[0]]
     (mean,) = utility("bleu", lambda many: [texts[ids[0]] for ids in many], "zh")([[0]], [[1]])
     assert mean == pytest.approx(expected)

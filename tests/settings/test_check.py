@@ -181,7 +181,7 @@ def test_impossible_values_are_refused(small, place, value, expected):
     assert any(expected in line for line in said), said
 
 
-NAMES = ["../up", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None]
+NAMES = ["../up", "..", "a\n", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "code", "corpora", "downloads", "progress", "times", "logs"])

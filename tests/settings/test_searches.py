@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 import sacrebleu
 import torch
-from mlflow import MlflowClient
-from ruamel.yaml import YAML
 
 from pipeline.commands import plan
 from pipeline.corpora.evaluation import EvaluationSet
@@ -25,13 +23,12 @@ from pipeline.reporting import searches as reporting
 from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
 from pipeline.settings.searches import line, search
-from pipeline.tracking import store
-from pipeline.tracking.trainings import mirror_search
 from pipeline.training.trials import STARTUP, Trial, Trials
 from pipeline.tune import key_of
 from tests import forked, in_process
 from tests.projects import ROOT, first
 from tests.refusals import refusals, refused
+from tests.small_run import saved, write_params_yaml
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import read
 from transformer.store import step_files
@@ -204,8 +201,7 @@ def write_params(folder: Path, **search_settings: Any) -> None:
     params["machine"] |= {"save_every_minutes": 0.0001, "device": "cpu"}
     params |= {"runs": {"run": {"corpus": "demo", "model": "tiny"}}, "corpora_in_use": ["demo"], "decodings": {}}
     params["searches"] = {"small": SEARCH | search_settings}
-    with open(folder / "params.yaml", "w") as file:
-        YAML(typ="safe").dump(params, file)
+    write_params_yaml(folder, params)
 
 
 @pytest.fixture(scope="module")
@@ -272,8 +268,7 @@ def test_three_trials_and_the_best_is_the_training_of_its_line(searched, monkeyp
     params = load()
     params["runs"][BEST] = result["best"]["run"] | {"steps": 20, "checkpoint_every": 20}
     params["base"]["averaging"]["checkpoints"] = 1
-    with open("params.yaml", "w") as file:
-        YAML(typ="safe").dump(params, file)
+    write_params_yaml(Path(), params)
     outputs = ("--out", "models/best", "--scores", "scores/best", "--times", "work/times/best.json")
     searched.stage("train", [BEST, *DATA, *outputs])
     assert json.loads(Path("scores/best/training.json").read_text())["dev_loss"] == min(values)
@@ -326,8 +321,7 @@ def test_a_trial_of_a_refused_or_too_large_model_is_pruned_and_the_search_goes_o
 def test_a_stopped_search_saves_its_trial_and_exits_with_75(corpus, tmp_path):
     folder = Folder(corpus, tmp_path, trials=1, steps=100_000)
     process = folder.start()
-    while process.poll() is None and not folder.states(0):
-        time.sleep(0.01)
+    saved(process, folder.root / "work")
     process.terminate()
     said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 75 and "stopped by SIGTERM" in said
@@ -344,8 +338,7 @@ def test_the_dev_bleu_of_a_trial_is_that_of_its_weights(corpus, tmp_path, monkey
     line = {"corpus": "demo", "model": "tiny", **trial["settings"], "steps": trial["steps"], "checkpoint_every": 1}
     params["runs"] = {"run": {**line, "keep": 1}}
     params["base"]["averaging"]["checkpoints"] = 1
-    with open(folder.root / "params.yaml", "w") as file:
-        YAML(typ="safe").dump(params, file)
+    write_params_yaml(folder.root, params)
     outputs = ("--out", "models/run", "--scores", "scores/run", "--times", "work/times/run.json")
     folder.stage("train", ["run", *DATA, *outputs])
     monkeypatch.chdir(folder.root)
@@ -394,59 +387,3 @@ def test_params_yaml_accepts_the_line_of_the_best_trial():
     edited = parse(text.replace("\nruns:\n", f"\nruns:\n  {line('small-best', best)}\n", 1))
     assert edited["runs"] == parse(text)["runs"] | {"small-best": best}
     check(edited)
-
-
-class Mirror:
-    """An MLflow store, into which results of searches are mirrored."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.client = folder, MlflowClient(f"sqlite:///{folder}/mlflow.db")
-
-    def add(self, result: dict[str, Any]) -> None:
-        (self.folder / "small.json").write_text(json.dumps(result))
-        with store.opened():
-            mirror_search(self.folder / "small.json")
-
-    def runs(self) -> list:
-        (experiment,) = [one for one in self.client.search_experiments() if one.name != "Default"]
-        return sorted(self.client.search_runs([experiment.experiment_id]), key=lambda run: run.info.run_name)
-
-
-@pytest.fixture
-def mirror(tmp_path, monkeypatch) -> Mirror:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
-    return Mirror(tmp_path)
-
-
-@pytest.mark.slow
-def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(mirror):
-    for _ in range(2):  # again, as `pipeline.commands.track` does
-        mirror.add(result())
-    parent, *trials = mirror.runs()
-    assert [run.info.run_name for run in trials] == [f"small: trial {number}" for number in range(4)]
-    assert parent.info.run_name == "small" and parent.data.metrics == {"search/best": 2.5}
-    assert {run.data.tags["mlflow.parentRunId"] for run in trials} == {parent.info.run_id}
-    assert {run.info.status for run in [parent, *trials]} == {"FINISHED"}
-    assert trials[2].data.tags["state"] == "pruned" and trials[2].data.params["dropout"] == "0.3"
-    history = mirror.client.get_metric_history(trials[1].info.run_id, "dev_loss")
-    assert [(point.step, point.value) for point in history] == [(5, 4.0), (20, 2.5)]
-
-
-@pytest.mark.slow
-def test_a_search_of_other_settings_or_code_is_another_run_of_mlflow_and_one_with_more_trials_is_not(mirror):
-    failed = {"state": "pruned", "why": "the loss is no longer a number at step 5", "value": None, "dev_losses": []}
-    *same, ending = result()["trials"]
-    partly = result(trials=[*same, {**ending, **failed}])
-    other = result(trials=[{**trial, **failed} for trial in result()["trials"]], best=None)
-    longer = result(search={**SEARCH, "trials": 4, "steps": 30})
-    for found in (result(), other, longer, partly, other, result()):  # `other` and `partly` are by other code
-        mirror.add(found)
-    runs = mirror.runs()
-    parents = {run.info.run_id: run for run in runs if run.info.run_name == "small"}
-    states = {run_id: [] for run_id in parents}
-    for run in runs:
-        if run.info.run_id not in parents:
-            states[run.data.tags["mlflow.parentRunId"]].append(run.data.tags["state"])
-    ended = ["complete", "complete", "pruned", "complete"]
-    assert sorted(map(sorted, states.values())) == sorted(map(sorted, [[*ended, "pruned"], ended, ["pruned"] * 4]))
-    assert {run.data.metrics.get("search/best") for run in parents.values()} == {2.5, None}

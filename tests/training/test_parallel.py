@@ -22,8 +22,9 @@ from torch.multiprocessing import ProcessRaisedException, start_processes
 from pipeline.train import Interruption
 from pipeline.training import workers
 from pipeline.workflow import stage
+from tests import in_process
 from tests.refusals import refused
-from tests.small_run import PATIENCE, Training
+from tests.small_run import PATIENCE, Training, saved
 from tests.trainers import build, run
 from transformer import parallel
 from transformer.checkpoint import read_tensors
@@ -220,7 +221,7 @@ def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, rais
 def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     """SIGTERM to one worker stops all at the same step. One line reports a SIGKILL."""
     process = training.start()
-    training.saved(process)
+    saved(process, training.work)
     os.kill(second_worker(process), signal.SIGTERM)
     _, output = process.communicate(timeout=PATIENCE)
     assert process.returncode == stage.INTERRUPTED, output
@@ -268,15 +269,10 @@ def test_a_worker_that_does_not_end_after_another_has_failed_is_killed(tmp_path,
     """As one that waits for a GPU."""
     code = "import os, pathlib, sys, time; rank = os.environ['RANK']; pathlib.Path(rank).write_text(str(os.getpid()))"
     code += "; time.sleep(600 if rank == '0' else 0.5); sys.exit(3)"
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-c", code])
     monkeypatch.setattr(workers, "GRACE", 0.1)
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with in_process.inside(tmp_path):
         assert workers.start(2) == 3
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "0").read_text()), 0)
 

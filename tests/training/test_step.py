@@ -7,7 +7,7 @@ import torch
 
 from tests.pairs import Pairs
 from tests.torch_twin import summed_loss
-from tests.trainers import build, recorded_masks
+from tests.trainers import build, recorded_masks, run
 from transformer.training import batches_of
 
 ALL = {"dropout": 0.3, "attention_dropout": 0.2, "relu_dropout": 0.1}
@@ -95,3 +95,14 @@ def test_six_steps_equal_torch_s(tmp_path, monkeypatch, settings, training_setti
         assert record["step"] == step and record["loss"] == pytest.approx(mean, abs=3e-6)
         assert record["learning_rate"] == pytest.approx(rate(step), rel=1e-12)
         assert record["tokens"] == sum(map(sum, tokens[:step]))
+
+
+def test_r_drop_adds_the_divergence_of_two_passes(tmp_path, settings, training_settings):
+    """With a weight of 50, it is more than half of the loss (L. Wu et al. 2021)."""
+    losses = []
+    for weight in (0.0, 50.0):
+        config = training_settings(steps=4, log_every=4, r_drop=weight)
+        trainer = build(tmp_path / str(weight), config, settings(dropout=0.3))
+        assert run(trainer)
+        losses += [record["loss"] for record in map(json.loads, trainer.store.records()) if "loss" in record]
+    assert losses[1] > losses[0] + 3

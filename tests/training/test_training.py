@@ -6,7 +6,6 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -161,26 +160,6 @@ def test_memory_that_does_not_suffice_is_one_line(training, monkeypatch, place, 
     monkeypatch.setattr(place, name, no_memory)
     with refused("out of memory ", *said):
         run(training())
-
-
-@pytest.mark.parametrize("module", [one_step, perplexity])
-def test_if_memory_can_be_freed_the_parts_stay_as_large(two, monkeypatch, module):
-    """On a GPU, CUDA graphs are given up first."""
-    undisturbed, short, said = two(steps=2, checkpoint_every=2, evaluate_every=2)
-    run(undisturbed)
-    freed = []
-
-    def give_up(reason):
-        patch.undo()  # there is enough memory from now on
-        freed.append(reason)
-        short.step.graphs = None
-
-    short.step.graphs = SimpleNamespace(graphs={"shape": "graph"}, give_up=give_up, hidden=None)
-    with monkeypatch.context() as patch:
-        short_of_memory(patch, 60, torch.OutOfMemoryError, module)
-        run(short)
-    assert freed == ["they need too much memory"] and not said and short.state.micro_batch_tokens == 200
-    assert list(undisturbed.store.records()) == list(short.store.records())
 
 
 def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(two, monkeypatch):

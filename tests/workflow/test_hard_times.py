@@ -162,12 +162,14 @@ def test_a_dvc_lock_with_a_merge_conflict_is_left_as_it_is(tmp_path, monkeypatch
 # Two tools at once
 
 
-def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(project):
+@pytest.mark.parametrize("tool", [("dvc", "repro"), ("snakemake", "--cores", "2")], ids=["dvc", "snakemake"])
+def test_beside_a_tool_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(project, tool):
     project.edit("params.yaml", *BOOTSTRAP)
-    with project.at_work("dvc", "repro"):
+    with project.at_work(*tool):
         assert "is busy" in project.run("dvc", "repro", status=255)
         printed = project.run("snakemake", "--cores", "2", status=1)
-        assert "\nsnakemake: " in printed and "is busy" in printed and "Traceback" not in printed
+        says = "is busy" if tool[0] == "dvc" else "snakemake: another snakemake is running in this folder"
+        assert "\nsnakemake: " in f"\n{printed}" and says in printed and "Traceback" not in printed
         assert project.ran() == [], "never both"
     assert sorted(project.snakemake()) == ["collect", "report", "result@demo-tiny", "score@demo-tiny"]
     assert project.stale() == set()
