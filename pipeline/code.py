@@ -4,8 +4,8 @@
 
 Reads pipeline/ and transformer/. Writes work/code/STAGE, on which the stage depends in dvc.yaml: a line for each module
 that the stage's script imports, directly or indirectly, with a digest of the module's syntax tree. Comments, docstrings,
-layout and positions are not part of the digest. The other files of an imported module's folder, such as templates, are
-digested as bytes. `code` has no other settings and takes about a second.
+layout and positions are not part of the digest. The files in the folder `templates` beside an imported module are digested
+as bytes. `code` has no other settings and takes about a second.
 """
 
 import ast
@@ -41,23 +41,17 @@ CHANGE_NO_RESULT = {
 
 def scripts() -> list[str]:
     """Return the names of the stages that have a script, which are all stages except `code`."""
-    return sorted(path.stem for path in (ROOT / "pipeline").glob("*.py") if path.stem not in ("__init__", "code"))
+    return sorted(path.stem for path in (ROOT / "pipeline").glob("[!._]*.py") if path.stem != "code")
 
 
 def described(script: str) -> str:
     """Return the content of work/code/SCRIPT for the present code. Raises UserError if a module has a syntax error."""
     modules = closure(script)
     digests = {path: digest_of((ROOT / path).read_bytes(), path) for path in modules}
-    # The modules that lie directly in pipeline/ and transformer/ read no other files of these folders.
-    for folder in {ROOT / path.parent for path in modules if len(path.parts) > 2}:
-        for path in filter(is_read_as_text, folder.rglob("*")):
+    for folder in {ROOT / path.parent / "templates" for path in modules}:
+        for path in folder.glob("[!.]*[!~]"):  # hidden files and backups belong to editors and operating systems
             digests[path.relative_to(ROOT)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return "".join(f"{digests[path]}  {path.as_posix()}\n" for path in sorted(digests))
-
-
-def is_read_as_text(path: Path) -> bool:
-    """Return whether a module may read this file. Hidden files belong to editors and operating systems."""
-    return path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts and not path.name.startswith(".")
 
 
 def closure(script: str) -> set[Path]:

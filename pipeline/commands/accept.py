@@ -1,10 +1,11 @@
-"""Keep the outputs of a stage, or of all stages of a run, after a change of code that does not change them.
+"""Keep the outputs of a stage, or of all stages of a run, after a change that does not change them.
 
     python -m pipeline.commands.accept RUN|STAGE
 
 Comments, docstrings and layout are no change of code. A rename, a move or another change is one, and makes the stages
-stale. If nothing else has changed, this command records in dvc.lock that the present code made the outputs. Whether it
-would make the same ones is for the user to know. A saved, unfinished training of RUN is resumed with the present code.
+stale. A change of `base` or of a model also makes trainings stale whose own settings stay the same. If nothing else has
+changed, this command records in dvc.lock that the present code and settings made the outputs. Whether this code would
+make the same ones is for the user to know. A saved, unfinished training of RUN is resumed with the present code.
 """
 
 import argparse

@@ -10,10 +10,14 @@ from dvc.dependency import Dependency
 from dvc.stage import PipelineStage
 
 from pipeline import code
+from pipeline.settings.params import load
 from pipeline.settings.score_files import content, within
+from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import duration, training_times
 from pipeline.workflow.unchanged import shortened
-from transformer.config.reading import UserError
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError, read_saved
+from transformer.config.training import TrainingConfig
 
 LONG = 30 * 60  # seconds
 
@@ -33,8 +37,9 @@ def seconds_of(stage: str) -> float:
 def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
     """Return what differs from dvc.lock and how, as `dvc status` does.
 
-    The first mapping has the code, with its changed modules, and the outputs that are just not in DVC's cache. The second
-    has all else: the command, other dependencies, settings, and outputs.
+    The first mapping has the code, with its changed modules, the outputs that are just not in DVC's cache, and the changed
+    settings of a training that do not change its own. The second has all else: the command, other dependencies, settings,
+    and outputs.
     """
     light, heavy = dict[str, str](), {"its command": "changed"} if stage.changed_stage() else {}
     for entry in (*stage.deps, *stage.outs):
@@ -45,7 +50,26 @@ def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
                 light[path] = change
             else:
                 heavy |= change if isinstance(change, Mapping) else {path: change}  # those of settings are by name
+    kind, _, run = stage.name.partition("@")
+    settings = [path for path in heavy if path.startswith(("base.", "models.", "runs."))]
+    if kind == "train" and settings and as_trained(run):
+        light |= {path: heavy.pop(path) for path in settings}
     return light, heavy
+
+
+def as_trained(run: str) -> bool:
+    """Return whether params.yaml gives a run the settings with which it was trained.
+
+    A change of `base` or of a model does not change them where the run has its own value, nor does a new setting whose
+    value means the previous behaviour.
+    """
+    saved = within(content(Path("scores", run, "training.json")), "settings")
+    try:
+        _, *now = run_settings(load(), run)
+        kinds = {"model": ModelConfig, "training": TrainingConfig}
+        return now == [read_saved(kind, within(saved, part), run) for part, kind in kinds.items()]
+    except UserError:  # the settings of now are invalid, or other code saved the others
+        return False
 
 
 def code_of(dep: Dependency) -> str:

@@ -13,6 +13,7 @@ from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from pipeline.workflow.devices import definitions
 from transformer.config.reading import UserError
+from transformer.files import atomic
 
 AGAIN = "its outputs are not recorded, and the same command runs it again"
 
@@ -58,3 +59,6 @@ def require_unchanged(before: Mapping[str, Any], remedy: str = AGAIN) -> None:
     now = inputs()
     if changed := [name for name in before if now.get(name) != before[name]]:
         raise UserError(f"{', '.join(changed)} changed while {os.environ['DVC_STAGE']} ran; {remedy}")
+    if before:  # DVC hashes this file next. `make status` may have written an edit to it that was undone since.
+        with atomic(code.FOLDER / os.environ["DVC_STAGE"].partition("@")[0], "w") as file:
+            file.write(before["its code"])

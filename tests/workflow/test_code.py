@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from pipeline import code
 from pipeline.settings.params import load
+from pipeline.settings.selection import run_settings
 from pipeline.workflow import stage
 from pipeline.workflow.times import write_times
 from pipeline.workflow.unchanged import settings_of
@@ -23,6 +24,7 @@ from tests import in_process
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.stubs import StubProject
+from transformer.files import write_json
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"
@@ -80,7 +82,9 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, monkeypatch):
         "pipeline/other.py": "x = 1",
         "pipeline/rooms/page.py": "import pipeline.settings.check",
         "pipeline/rooms/templates/page.html": "<p>",
-        "pipeline/rooms/.DS_Store": "of an operating system",
+        "pipeline/rooms/templates/.DS_Store": "of an operating system",
+        "pipeline/rooms/templates/page.html~": "of an editor",
+        "pipeline/rooms/page.py.orig": "of git",
         "pipeline/rooms/__pycache__/page.cpython-311.pyc.1234": "being written",
         "transformer/three.py": "import pipeline.work",
         "transformer/package/__init__.py": "x = 1",
@@ -91,7 +95,7 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, monkeypatch):
     before = code.described("work")
     left_out = {"pipeline/__init__.py", "pipeline/two.py", "pipeline/settings/check.py", "pipeline/other.py"}
     assert [line.split("  ")[1] for line in before.splitlines()] == sorted(
-        name for name in files.keys() - left_out if ".DS_Store" not in name and "__pycache__" not in name
+        name for name in files.keys() - left_out if name.endswith((".py", ".html"))
     )
     (tmp_path / "pipeline/rooms/templates/page.html").write_text("<p> <!-- counts as bytes -->")
     assert code.changed(before, code.described("work")) == ["pipeline/rooms/templates/page.html"]
@@ -184,8 +188,9 @@ def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, capsys, old, new
 
 
 def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkeypatch):
-    assert run(lambda _: None) is None
-    described = code.described("decode_set")
+    described, recorded = code.described("decode_set"), Path("work/code/decode_set")
+    assert run(lambda _: recorded.write_text("of an edit that was undone since") and None) is None
+    assert recorded.read_text() == described
     monkeypatch.setattr(
         code, "described", lambda script: described.replace("  transformer/model.py", "0  transformer/model.py")
     )
@@ -256,6 +261,18 @@ def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project):
         change()
         printed = accept(project, TRAIN, status=1)
         assert f"more than code has changed, so these remain stale: {TRAIN}: " in printed and says in printed
+
+
+def test_a_setting_that_the_run_overrides_is_accepted_and_one_of_its_own_is_refused(project):
+    _, *now = run_settings(load(), RUN)
+    settings = dict(zip(("model", "training"), map(vars, now)))
+    write_json(project.root / f"scores/{RUN}/training.json", {"settings": settings})
+    project.run("dvc", "commit", "--force", TRAIN)
+    project.edit("params.yaml", "    steps: 100000\n", "    steps: 99999\n")
+    assert f"{TRAIN}: stale only because base.training is modified; accepted" in accept(project, TRAIN)
+    assert TRAIN not in project.stale()
+    project.edit("params.yaml", *SMOOTHING)
+    assert f"remain stale: {TRAIN}: base.training is modified" in accept(project, TRAIN, status=1)
 
 
 def test_a_wrong_name_gets_the_right_one_and_a_path_is_no_name_and_a_syntax_error_starts_nothing(project):
