@@ -130,7 +130,7 @@ sbom: $(INSTALLED)  ## write sbom.json, a list of the packages in the environmen
 
 ui: $(INSTALLED)  ## serve MLflow's web pages about the trainings
 	@test "$(MLFLOW_TRACKING_URI)" != off || { echo "make: MLFLOW_TRACKING_URI is off, so there is no store to show" >&2; exit 1; }
-	@case "$(MLFLOW_STORE)" in http://*|https://*) echo "The store is a server with web pages of its own: $(MLFLOW_STORE)";; \
+	@case "$(MLFLOW_STORE)" in http://*|https://*) echo "The store is a server with web pages of its own: open the address in MLFLOW_TRACKING_URI";; \
 	*) mlflow ui --backend-store-uri "$(MLFLOW_STORE)";; esac
 
 clean:  ## remove the environment, the caches of tools, build/ and sbom.json; keep data, models and results

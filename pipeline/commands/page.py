@@ -7,15 +7,22 @@ Ctrl-C. docs/how-to/use.md lists the addresses and limits of the interface.
 """
 
 import argparse
+from typing import Annotated
 
 from pipeline.serving.application import LIMITS, application
 from pipeline.serving.running import address, listening, names, serve
 from pipeline.serving.viewing import Viewer, examples
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, label_of, translator_of
+from transformer.config.reading import Pattern, convert
+
+HOST = Pattern(
+    r"(\*\.)?[\w.-]+|\[[0-9A-Fa-f:]+\]", "a host without scheme and port, such as mt.example.org, *.example.org or [::1]"
+)
 
 
 def main(arguments: argparse.Namespace) -> None:
+    convert(tuple[Annotated[str, HOST], ...], arguments.name, "--name")
     translator = translator_of(arguments.run)
     listener = listening(arguments.host, arguments.port)
     name = label_of(arguments.run)

@@ -59,7 +59,7 @@ def states() -> list[State]:
     deadline = time.monotonic() + 5
     while LOCK.exists() and not whole(LOCK.read_bytes()):
         if time.monotonic() > deadline:
-            raise UserError(f"{LOCK} is incomplete or has the conflict markers of a merge; see docs/reference.md")
+            raise UserError(f"{LOCK} is incomplete or has the conflict markers of a merge; see docs/design.md")
         time.sleep(0.1)
     try:
         code.write()

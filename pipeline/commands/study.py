@@ -1,4 +1,4 @@
-"""Write the blocks of a study of studies.yaml into params.yaml. The next `snakemake` or `dvc repro` builds them.
+"""List the studies of studies.yaml, or write the blocks of one into params.yaml, for the next `snakemake` or `dvc repro`.
 
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
@@ -27,7 +27,7 @@ from transformer.files import atomic
 
 # A block is the line of its key and the indented lines, list items or closing brackets that follow. Blank lines and
 # comments between these lines are part of the block; those after its last line are not.
-BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- |(?=[\]}}]))[^\s#][^\n]*(?:\n|\Z))*"
+BLOCK = r"^{key}:[^\n]*(?:\n|\Z)(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- |(?=[\]}}]))[^\s#][^\n]*(?:\n|\Z))*"
 
 
 def select(text: str, name: str, studies: Path = STUDIES) -> str:
@@ -93,6 +93,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="study", description="List the studies of studies.yaml, or select one")
+    parser = stage.parser("study", __doc__)
     parser.add_argument("name", nargs="?", help="a study")
     stage.run(main, parser, checked=False)

@@ -8,7 +8,7 @@ import logging
 import warnings
 from pathlib import Path
 
-from pipeline.tracking.store import opened, shown_uri
+from pipeline.tracking.store import opened, uri, without_user
 from pipeline.tracking.trainings import mirror_run, mirror_search
 from pipeline.workflow import stage
 from transformer.config.reading import UserError, placed
@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
             raise UserError(f"{path} does not exist; the folder of a run or the file of a search in scores/ is expected")
         with placed(str(path), ": "), opened():
             (mirror_search if path.is_file() else mirror_run)(path)
-    print(f"{shown_uri()} now has {len(paths)} runs and searches")
+    print(f"{without_user(uri())} now has {len(paths)} runs and searches")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
     known = {name: [run for run in study.get("runs", ()) if run in results.scored] for name, study in entries.items()}
     kept = largest({name: known[name] for name in sorted(known, key=lambda name: len(entries[name].get("runs", ())))})
     return [
-        Study(name, results.of(known[name]), *(entry.get(key, {}) for key in ("runs", "rows", "against")))
+        Study(name, results.of(known[name]), *(entry.get(key) or {} for key in ("runs", "rows", "against")))
         for name, entry in entries.items()
         if name in kept
     ]

@@ -20,7 +20,7 @@ def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
 
 def described(params: Mapping, name: str) -> str:
     """Return the description of a study on one line, or an empty text."""
-    return " ".join(params["studies"][name].get("desc", "").split())
+    return " ".join((params["studies"][name].get("desc") or "").split())
 
 
 def study(params: Mapping, name: str) -> dict:

@@ -54,16 +54,16 @@ def opened() -> Iterator[None]:
     except UserError:  # the fault of a file that is mirrored
         raise
     except Exception as error:  # stores and their drivers raise errors of many libraries
-        raise UserError(f"MLflow, {shown_uri()}: {' '.join(str(error).split())}") from None
+        raise UserError(f"MLflow, {without_user(uri())}: {without_user(' '.join(str(error).split()))}") from None
 
 
 def uri() -> str:
     return os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db"
 
 
-def shown_uri() -> str:
-    """`uri()` without user name and password."""
-    return re.sub(r"//[^/@]*@", "//...@", uri())
+def without_user(text: str) -> str:
+    """Return a text without the user names and passwords in its URLs."""
+    return re.sub(r"//[^/\s]*@", "//...@", text)
 
 
 def prepare(path: Path) -> None:

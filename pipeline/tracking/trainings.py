@@ -12,6 +12,7 @@ import logging
 import math
 import re
 import select
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -125,4 +126,5 @@ def texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 if __name__ == "__main__":
     logging.disable()  # MLflow and Alembic log to standard error
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a stop, Snakemake interrupts all processes; standard input ends later
     follow(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.stdin)

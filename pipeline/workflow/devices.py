@@ -17,11 +17,14 @@ from typing import Any
 from filelock import FileLock, Timeout
 from ruamel.yaml import YAML
 
+from pipeline.settings.back_translations import decoder
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.machine import machine
-from pipeline.settings.params import section
+from pipeline.settings.params import section, text_corpus
 from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
+from pipeline.settings.values import value_run
+from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.decoding import DecodingConfig
 
 LOCKS = Path(tempfile.gettempdir()) / f"gpus-of-{os.getuid()}"
@@ -34,20 +37,29 @@ ALL_PROCESSES = "${machine.processes}"  # in dvc.yaml: one GPU for each process
 def threads_of(params: Mapping[str, Any], stage: str, declared: int) -> int:
     """Return the threads of one process of a stage such as `train@demo-tiny`.
 
-    They are the setting `threads` of a training, a decoding or the trials of a search (of these, the largest). For any
-    other stage, they are those that dvc.yaml declares.
+    They are the setting `threads` of a vocabulary, a training, a decoding or the trials of a search (of these, the
+    largest). For a stage without this setting, they are those that dvc.yaml declares.
     """
     kind, _, name = stage.partition("@")
-    if kind == "train":
-        return run_settings(params, name)[2].threads
-    if kind == "tune":
-        found = search(params, name)
-        trials = (trial_settings(params, name, found, settings) for settings in found.samples())
-        return max(training.threads for _, training in trials)
-    if kind == "decode":
-        return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig).threads
-    if kind == "decode_set":
-        return decoding_run(params, name).choice.config.threads
+    match kind:
+        case "binarise" | "augment":
+            return section(params, "corpora", text_corpus(params, name), "vocabulary", VocabularyConfig).threads
+        case "back_translate":
+            return decoder(params, name).config.threads
+        case "train":
+            return run_settings(params, name)[2].threads
+        case "tune":
+            found = search(params, name)
+            trials = (trial_settings(params, name, found, settings) for settings in found.samples())
+            return max(training.threads for _, training in trials)
+        case "decode":
+            return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig).threads
+        case "train_value" | "train_reverse_value":
+            return value_run(params, name).samples.config.threads
+        case "decode_set":
+            return decoding_run(params, name).choice.config.threads
+        case "reverse_score":
+            return params["base"]["decoding"]["threads"]
     return declared
 
 

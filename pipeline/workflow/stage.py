@@ -30,6 +30,8 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it starts only with the recorded code, and fails if
     its code or settings changed meanwhile. A training and a search have checks of their own, which keep their work.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     open_missing()
     before, name = {}, os.environ.get("DVC_STAGE", "")
     try:

@@ -11,9 +11,10 @@ from typing import Any
 from pipeline import code
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
+from pipeline.settings.studies import STUDIES
 from pipeline.workflow.devices import definitions
 from transformer.config.reading import UserError
-from transformer.files import atomic
+from transformer.files import atomic, sha256
 
 AGAIN = "its outputs are not recorded, and the same command runs it again"
 
@@ -35,7 +36,8 @@ def shortened(paths: list[str]) -> str:
 def inputs() -> dict[str, Any]:
     """Return the code and the settings that DVC records for the stage that it is running, or {} if it is running none."""
     stage = os.environ.get("DVC_STAGE", "")
-    return {"its code": code.described(stage.partition("@")[0]), **settings_of(stage, load())} if stage else {}
+    studies = {str(STUDIES): sha256(STUDIES)} if stage == "report" else {}
+    return {"its code": code.described(stage.partition("@")[0]), **settings_of(stage, load()), **studies} if stage else {}
 
 
 def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:

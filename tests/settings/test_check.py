@@ -304,6 +304,8 @@ def test_blocks_written_otherwise_are_found_and_a_link_is_kept(tmp_path, text):
     for runs in ("runs: {demo-tiny: {corpus: demo, model: tiny}}\n", in_lines, divided):
         for corpora in ("[demo]\n", "\n  - demo\n", "\n- demo\n", "[\n  demo\n]\n"):
             assert study.select(text.replace(plain, f"{runs}\n# between\ncorpora_in_use: {corpora}"), "demo") == expected
+    last = text.replace("corpora_in_use: [demo]\n", "")
+    assert study.select(f"{last}corpora_in_use: [demo]", "demo") == f"{last}corpora_in_use: [demo]\n"
     shared, link = tmp_path / "shared.yaml", tmp_path / "params.yaml"
     own = "runs:\n  demo-tiny-h1: {corpus: demo, model: tiny, h: 2}\n"  # of another study, with another h
     shared.write_text(text.replace("runs:\n", own, 1), encoding="utf-8")

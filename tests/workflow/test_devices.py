@@ -138,13 +138,21 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
 
 def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params):
     params = copy.deepcopy(params)
-    params["base"]["training"]["threads"], params["base"]["decoding"]["threads"] = 3, 5
+    for section, threads in {"training": 3, "decoding": 5, "vocabulary": 8}.items():
+        params["base"][section]["threads"] = threads
     space = {"threads": [4, 6], "dropout": {"low": 0.1, "high": 0.2, "scale": "linear"}}
     trial = {"corpus": "demo", "model": "tiny", "trials": 1, "steps": 9, "metric": "dev_loss", "seed": 1}
     params["searches"] = {"s": {**trial, "space": space}}
     model = {"model": "demo-tiny/average", "set": "demo-test"}
     params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
+    params["values"] = {"v": {"model": "demo-tiny/average", "corpus": "demo"}}
+    params["back_translations"] = {"b": {"corpus": "demo", "decoding": {"decoder": "sampling", "threads": 9}}}
     expected = {
+        "binarise@demo": 8,
+        "augment@b": 8,
+        "back_translate@b": 9,
+        "train_value@v": 5,
+        "reverse_score@r": 5,
         "train@demo-tiny": 3,
         "tune@s": 6,
         "decode@demo-tiny": 5,
