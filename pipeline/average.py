@@ -5,6 +5,7 @@
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
 training text. The folder holds no decoding settings and no scores, so a change of either does not change the folder.
+Removes the saved states of the run's finished trainings, which DVC has recorded by now.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import shutil
 from pathlib import Path
 
 from pipeline.settings.params import entry, load, section
+from pipeline.training import workspace
 from pipeline.workflow import stage
 from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
 from transformer.config.reading import UserError
@@ -47,6 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     model = entry(params, "runs", arguments.run)["model"]
     config = section(params, "models", model, "averaging", AveragingConfig)
     work(arguments.checkpoints, arguments.vocabulary, arguments.text, arguments.out, config.checkpoints)
+    workspace.remove_published(arguments.run)
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         summary = arguments.scores / "training.json"
         write_json(summary, outcome.summary(training, settings, binarised["sum"]))
         write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))
-        workspace.remove(place)
+        (place / workspace.PUBLISHED).touch()
         if others := workspace.unfinished(run):
             where = ", ".join(map(str, others))
             tell(f"unfinished trainings of {run} with other settings are still there; `rm -r` removes them: {where}")

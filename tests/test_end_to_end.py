@@ -33,8 +33,11 @@ def project(tmp_path_factory):
 
 
 def finished(project: Project, stage: str) -> str:
-    """Run the stage's command, which must succeed. Returns what it prints."""
-    return project.run(*command(project, stage)["args"])
+    """Run the stage's command, which must succeed, and after a training `average`. Returns what the stage prints."""
+    printed = project.run(*command(project, stage)["args"])
+    if stage == TRAIN:
+        project.run(*command(project, f"average@{RUN}")["args"])  # which removes the saved state
+    return printed
 
 
 def scores(project: Project) -> dict:

@@ -5,7 +5,7 @@
 Comments, docstrings and layout are no change of code. A rename, a move or another change is one, and makes the stages
 stale. A change of `base` or of a model also makes trainings stale whose own settings stay the same. If nothing else has
 changed, this command records in dvc.lock that the present code and settings made the outputs. Whether this code would
-make the same ones is for the user to know. A saved, unfinished training of RUN is resumed with the present code.
+make the same ones is for the user to know. A saved training of RUN is resumed with the present code.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def accept(name: str) -> None:
 def main(arguments: argparse.Namespace) -> None:
     kind, _, run = arguments.name.rpartition("@")
     convert(Name, run, "RUN|STAGE")
-    for place in workspace.unfinished(run) if kind in ("", "train") else []:
+    for place in workspace.saved(run) if kind in ("", "train") else []:
         with workspace.lock(run):
             workspace.accept(place, digest(code.described("train")))
         print(f"{place}: resumed with the present code at the next start")

@@ -1,7 +1,11 @@
-"""The folder of an unfinished training: `work/<run>/<key>/`, ignored by git and DVC.
+"""The folder of a training: `work/<run>/<key>/`, ignored by git and DVC.
 
 The key is a hash of the settings and the data. A changed setting therefore starts another training, and undoing the
 change resumes the first one. After a change of code only, the user decides whether to resume (pipeline/commands/accept.py).
+
+DVC records a training after its stage has ended. If DVC fails or is killed before that, its next start removes the outputs
+and runs the stage again. The folder of a finished training is therefore only marked, and the stage then writes the outputs
+again without a step. The stage `average`, which runs after DVC has recorded the training, removes the folder.
 """
 
 import shutil
@@ -15,6 +19,7 @@ from transformer.files import read_json, write_json
 
 WORK = Path("work")
 STATE = "state.safetensors"  # as in transformer/store.py
+PUBLISHED = "published"  # an empty file: all outputs of the training are written
 UNDO = "undo the change, and the same command records it"
 
 
@@ -37,19 +42,20 @@ def lock(run: str) -> AbstractContextManager:
 
 
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
-    """Return the folder of the training, and the digests of the other code versions that trained in it.
+    """Return the folder of the training, and the digests of the other code versions that made its state.
 
-    Adds `code` to code.json. Raises UserError if the folder has a state that another version of the code saved, and the
-    user has not accepted it.
+    Adds `code` to code.json, and removes the mark of a finished training. Raises UserError if the folder has a state that
+    another version of the code saved, and the user has not accepted it.
     """
     place = folder(run, key)
-    history = history_of(place)
-    if (place / STATE).exists() and history and history[-1] != code:
+    history = history_of(place) if (place / STATE).exists() else []
+    if history and history[-1] != code:
         raise UserError(
             f"{place} holds a state that another version of the code saved: `python -m pipeline.commands.accept {run}` "
             f"resumes it with the current code, `rm -r {place}` removes it"
         )
     earlier = [entry for entry in history if entry != code]
+    (place / PUBLISHED).unlink(missing_ok=True)
     write_json(place / "code.json", [*earlier, code])
     return place, earlier
 
@@ -65,9 +71,21 @@ def accept(place: Path, code: str) -> None:
     write_json(place / "code.json", [*history_of(place), code])
 
 
-def unfinished(run: str) -> list[Path]:
+def saved(run: str) -> list[Path]:
     """The folders of the run's trainings that have saved a state."""
     return sorted(state.parent for state in (WORK / run).glob(f"*/{STATE}"))
+
+
+def unfinished(run: str) -> list[Path]:
+    """The folders of the run's trainings that have saved a state and not written all outputs."""
+    return [place for place in saved(run) if not (place / PUBLISHED).exists()]
+
+
+def remove_published(run: str) -> None:
+    """Remove the folders of the run's finished trainings. Raises UserError if another process uses the run's folder."""
+    with lock(run):
+        for mark in (WORK / run).glob(f"*/{PUBLISHED}"):
+            remove(mark.parent)
 
 
 def remove(place: Path) -> None:

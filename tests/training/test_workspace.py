@@ -24,6 +24,7 @@ from tests.pairs import Pairs
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import RUN, Training
+from tests.trainers import files
 from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.store import Store
 
@@ -61,6 +62,9 @@ def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_n
     with workspace.lock("run"), refused("another process uses", "work/run"):
         accept.main(argparse.Namespace(name="run"))
     assert (place / "code.json").read_bytes() == before
+    workspace.remove(place)
+    workspace.claim("run", "0123", "first")
+    assert workspace.claim("run", "0123", "second") == (place, []), "the first was killed before it saved a state"
 
 
 def published(place: Path, out: Path, settings) -> list[str]:
@@ -168,17 +172,23 @@ def test_a_commit_is_marked_if_the_code_was_edited(tmp_path, monkeypatch, folder
     assert hardware.commit() == f"{head}-edited"
 
 
-def test_a_finished_training_is_kept_until_its_last_output_is_written(short, monkeypatch):
+def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
     def full(*_) -> None:
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
         patch.setattr(train, "write_times", full)
         short(lambda: None)
-    summary = Path("scores/training.json").read_bytes()
-    assert finished_without_training(short) == 0
-    assert Path("times/training.json").exists() and not workspace.unfinished("run")
-    assert Path("scores/training.json").read_bytes() == summary
+    (place,) = workspace.unfinished("run")
+    made = files(Path("models")) | files(Path("scores"))
+    for _ in range(2):  # DVC, if killed before it has recorded them, removes the outputs and starts the stage again
+        shutil.rmtree("models")
+        shutil.rmtree("scores")
+        assert finished_without_training(short) == 0
+        assert Path("times/training.json").exists() and workspace.saved("run") == [place] != workspace.unfinished("run")
+        assert files(Path("models")) | files(Path("scores")) == made
+    workspace.remove_published("run")
+    assert not place.exists()
 
 
 def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that_of_the_start(short, monkeypatch):
