@@ -55,6 +55,9 @@ class Searcher:
     def run(self) -> bool:
         """Run the trials that are left. Returns False if the search was interrupted."""
         total = self.search.trials
+        for ended in self.trials.counted():
+            if ended.state.is_finished():  # a kill may have left its folder
+                shutil.rmtree(self.place / f"trial-{ended.number}", ignore_errors=True)
         with Progress(total=total, unit="trial") as bar:
             for trial in self.trials.remaining():
                 bar.update(trial.number - bar.n)
@@ -133,11 +136,11 @@ def decoding_settings(params: Mapping[str, Any], chosen: Search) -> DecodingConf
     return section(params, "models", chosen.model, "decoding", DecodingConfig)
 
 
-def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, code: str) -> str:
+def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, code: str, dev: Path) -> str:
     """Return the digest that names the folder of a search.
 
     The digest covers the data, the training code, the training settings, the search without `trials` and, for the metric
-    dev_bleu, the decoding settings.
+    dev_bleu, the decoding settings and the references of the set in the folder `dev`.
     """
     config = {key: value for key, value in vars(chosen).items() if key != "trials"}
     first = next(chosen.samples())
@@ -145,7 +148,10 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
         {key: value for key, value in vars(settings).items() if key not in first}
         for settings in trial_settings(params, name, chosen, first)
     ]
-    more = [vars(decoding_settings(params, chosen))] if chosen.metric == "dev_bleu" else []
+    more: list[Any] = []
+    if chosen.metric == "dev_bleu":
+        references = EvaluationSet.open(dev).path("raw", "target")
+        more = [vars(decoding_settings(params, chosen)), sha256(references)]
     return digest([config, fixed, data_sum, code, *more])
 
 
@@ -153,7 +159,7 @@ def main(arguments: argparse.Namespace) -> int:
     params, name = load(), arguments.name
     chosen, options = search(params, name), machine(params)
     before = unchanged.inputs()
-    key = key_of(params, name, chosen, describe(arguments.data)["sum"], digest(code.described("tune")))
+    key = key_of(params, name, chosen, describe(arguments.data)["sum"], digest(code.described("tune")), arguments.dev)
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
         # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.

@@ -31,6 +31,7 @@ from tests.refusals import refusals, refused
 from tests.small_run import saved, write_params_yaml
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import read
+from transformer.files import write_json
 from transformer.store import step_files
 from transformer.translator import Translator
 
@@ -79,19 +80,23 @@ def test_a_wrong_search_is_refused_in_one_line(params, change, message):
 
 
 @pytest.mark.parametrize("metric", ["dev_loss", "dev_bleu"])
-def test_another_search_begins_after_a_change_that_can_change_a_value(params, metric):
+def test_another_search_begins_after_a_change_that_can_change_a_value(params, tmp_path, metric):
     """Of the settings outside the space. A search for the dev loss decodes nothing."""
     params["searches"]["small"]["metric"] = metric
 
     def key() -> str:
-        return key_of(params, "small", search(params, "small"), "data", "code")
+        return key_of(params, "small", search(params, "small"), "data", "code", tmp_path)
 
+    write_json(tmp_path / "set.json", {"corpus": "demo", "languages": ["en", "de"]})
+    (tmp_path / "raw.de").write_text("Ein Satz.\n")
     before, training = key(), params["base"]["training"]
     params["searches"]["small"]["trials"] += 1
     training["lr_scale"] *= 2  # which every trial replaces
     assert key() == before
     params["models"]["tiny"]["decoding"] = {"beam": 2}
-    assert (key() == before) == (metric == "dev_loss")
+    decoded = key()
+    (tmp_path / "raw.de").write_text("Ein anderer Satz.\n")
+    assert (decoded == before, key() == decoded) == (metric == "dev_loss", metric == "dev_loss")
     training["label_smoothing"] = 0.2
     assert key() != before
 
@@ -283,12 +288,14 @@ def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_
     process.kill()
     assert process.wait() == -signal.SIGKILL and folder.states(1) and not folder.out.exists()
     (state,) = folder.states(1)
+    state.parent.with_name("trial-0").mkdir()  # as a kill just after the end of the trial leaves it
     saved = state.read_bytes()
     state.write_bytes(saved[:-10])
     assert state.name in folder.run(status=1) and state.read_bytes() == saved[:-10], "not a fault of the settings"
     state.write_bytes(saved)
     said = folder.run()
     assert "trial 0:" not in said and "trial 1: complete" in said and "trial 2: complete" in said
+    assert not list(state.parent.parent.glob("trial-*"))
     assert folder.out.read_bytes() == searched.out.read_bytes()
     write_params(folder.root, trials=4)
     said = folder.run(MLFLOW_TRACKING_URI="sqlite:////proc/none/mlflow.db")  # which cannot be created
