@@ -34,7 +34,7 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
 
 
 def timing(training: Trainer, started: str, commit: str | None, earlier_code: list[str]) -> dict[str, Any]:
-    """Return the times and the hardware. The seconds are a sum over all starts.
+    """Return the times and the hardware. The seconds are a sum over all starts, of the work that was kept.
 
     `started` is the time of the last start, `commit` the git commit at this time.
     """

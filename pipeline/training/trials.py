@@ -2,9 +2,9 @@
 
 The samples of trial n depend on the seed, on n and on the earlier trials. They do not change if the search is
 stopped and resumed, unless a process is killed between two samples of one trial.
-Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
-median of the completed trials at the same step, or if its training failed (UserError). Of all values, less is better: the
-study has BLEU with a minus sign.
+Optuna calls a trial that ended by its budget or by `patience` COMPLETE. A trial is PRUNED if its best dev loss was above
+the median of the completed trials at the same step, or if its training failed (UserError). Of all values, less is better:
+the study has BLEU with a minus sign.
 """
 
 import hashlib
@@ -105,7 +105,7 @@ class Trial:
         self.hopeless = bool(self.dev_losses) and self.is_hopeless(max(self.dev_losses))
 
     def is_hopeless(self, step: int) -> bool:
-        """At the end of its budget, a trial is no longer pruned."""
+        """At the end of its budget, a trial is no longer pruned. A trial that `patience` ends earlier can be."""
         return step < self.search.steps and self.trial.should_prune()
 
     def report(self, step: int, dev_loss: float) -> None:
