@@ -158,7 +158,7 @@ def test_interval_leaves_out_a_fortieth_on_either_side():
 @pytest.mark.parametrize("hypothesis, score", [("ref.de", 100.0), (None, 0.0)])
 def test_a_copy_scores_100_and_nothing_scores_0(hypothesis, score):
     hypotheses = read_lines(DATA / hypothesis) if hypothesis else [""] * len(REFERENCES)
-    table = bleu.matrix(hypotheses, REFERENCES, "de", ScoringConfig(10, 1))
+    table = bleu.matrix(hypotheses, REFERENCES, "de", ScoringConfig(20, 1))
     # bleu-raw-reference replaces the quotation mark in the hypothesis only
     exact = [cell for name, cell in table.items() if name != "bleu-raw-reference"]
     assert {(cell["score"], cell["low"], cell["high"]) for cell in exact} == {(score, score, score)}
