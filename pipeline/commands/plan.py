@@ -98,7 +98,7 @@ class Training:
 
     @property
     def disk(self) -> int:
-        """Bytes of checkpoints and average, their copies in DVC's cache, and the folder in work/, which `average` removes."""
+        """Bytes of checkpoints, average, their copies in DVC's cache, and the folder in work/, which `average` removes."""
         weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
         return weights * self.parameters * 4
 
