@@ -136,10 +136,8 @@ class Transformer(nn.Module):
 
 
 def loss(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float) -> Tensor:
-    """The cross-entropy with the target (1 - smoothing) * onehot + smoothing / V (5.4), summed over tokens but PAD.
-
-    Training computes the same in fast/loss.py, without all logits in memory.
-    """
+    """The cross-entropy with the target (1 - smoothing) * onehot + smoothing / V (5.4), summed over tokens but PAD."""
+    # Training computes the same in fast/loss.py, without all logits in memory.
     return F.cross_entropy(
         logits_BTV.flatten(0, 1), labels_BT.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
     )

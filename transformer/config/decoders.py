@@ -119,8 +119,7 @@ class Choice:
     def description(self, config: DecodingConfig) -> dict[str, Any]:
         """The settings that the decoder uses, for the file beside its translation.
 
-        `config` is that of the translator, which has the values in use where `self.config` has 0 or `auto`. The parts use
-        the same.
+        `config` is that of the translator, with the values in use where `self.config` and its parts have 0 or `auto`.
         """
         shared = {key: getattr(config, key) for key in (*self.own.USES, *COMMON)}
         common = {key: shared[key] for key in COMMON}
