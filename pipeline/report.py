@@ -57,13 +57,13 @@ def files_of(params: Mapping, results: Results, scores: Path, folder: Path) -> d
         files |= {f"{table.name}.tex": latex(table) for table in paper}
         for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index)):
             files[name] = page(name, **shown, runs=set(runs))
-    pictures = {name: shown[name] for name in ("changes", "example", "positions") if shown[name]}
-    files |= {f"figures/{figure.name}.svg": figure.svg for figure in pictures.values()}
-    parts = [INTRODUCTION]
-    if claims:  # without the columns after `found`, for which a page of text is too narrow
-        parts.append(markdown(replace(claims, frame=claims.frame.loc[:, :"found"])))
-    parts += [picture(pictures.pop("changes"))] if "changes" in pictures else []
-    parts += [markdown(headline_table(shown["headlines"])), "## Pictures\n", *map(picture, pictures.values())]
+    changes = [shown["changes"]] if shown["changes"] else []
+    others = [shown[name] for name in ("example", "positions") if shown[name]]
+    files |= {f"figures/{figure.name}.svg": figure.svg for figure in (*changes, *others)}
+    # The claims without the columns after `found`, for which a page of text is too narrow
+    narrow = [markdown(replace(claims, frame=claims.frame.loc[:, :"found"]))] if claims else []
+    studies = markdown(headline_table(shown["headlines"]))
+    parts = [INTRODUCTION, *narrow, *map(picture, changes), studies, "## Pictures\n", *map(picture, others)]
     files["README.md"] = "\n".join(parts)
     return files
 

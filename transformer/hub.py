@@ -20,9 +20,7 @@ def fetched(name: str, revision: str | None, files: list[str]) -> Path:
     try:
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=files))
     except (OSError, ValueError) as error:  # its classes of errors derive from these
-        raise UserError(
-            f"{name} cannot be fetched from the Hub: {next(iter(str(error).splitlines()), type(error).__name__)}"
-        ) from None
+        raise UserError(f"{name} cannot be fetched from the Hub: {said(error)}") from None
 
 
 def push(folder: Path, name: str) -> str:
@@ -32,5 +30,9 @@ def push(folder: Path, name: str) -> str:
         api.create_repo(name, exist_ok=True)
         return str(api.upload_folder(repo_id=name, folder_path=folder))
     except Exception as error:  # of the library, or of the one that it uses for HTTP
-        said = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"--push {name}: {said}; `hf upload {name} {folder}` tries again") from None
+        raise UserError(f"--push {name}: {said(error)}; `hf upload {name} {folder}` tries again") from None
+
+
+def said(error: Exception) -> str:
+    """The first line of an error's message, or the name of its class if it has none."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

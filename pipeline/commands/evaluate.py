@@ -145,15 +145,13 @@ def compare(arguments: argparse.Namespace) -> None:
     print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings)}")
     print(*in_columns(rows, numbers=True), sep="\n")
     found, (first, second) = within(drawn[1], drawn[0]), systems
-    print(f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences)", end="")
     if first.model == second.model:
-        print(f", p = {found.p:.4f} (two-sided)")
+        tested = f", p = {found.p:.4f} (two-sided)"
+    elif None in (first.model, second.model):
+        tested = "; no p, because they are not known to be of one training"
     else:
-        unknown, seeds = (
-            "they are not known to be of one training",
-            "one seed each says nothing about the variance of seeds",
-        )
-        print(f"; no p, because {unknown if None in (first.model, second.model) else seeds}")
+        tested = "; no p, because one seed each says nothing about the variance of seeds"
+    print(f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences){tested}")
 
 
 def main(arguments: argparse.Namespace) -> None:

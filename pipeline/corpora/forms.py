@@ -18,6 +18,7 @@ from charset_normalizer import from_bytes
 from pipeline.corpora.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
 from pipeline.corpora.sets import lines_of, refuse_long
 from pipeline.corpora.transfer import say
+from pipeline.settings.languages import primary, tag
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]
@@ -164,11 +165,6 @@ def named(names: Sequence[str], languages: Languages) -> list[int]:
     return next(([held.index(a), held.index(b)] for a, b in possible if held.count(a) == held.count(b) == 1), [])
 
 
-def tag(language: str) -> str:
-    """Return the code of a language as codes are compared: pt_BR is pt-br."""
-    return language.lower().replace("_", "-")
-
-
 def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
     """Yield the numbers and the content of the lines of a file that are not empty."""
     with unpacked(path) as stream:
@@ -258,7 +254,7 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
             parser.close()
         except ParseError as error:
             raise UserError(f"{path} is damaged or not a TMX file: {error}") from None
-        except UserError:
+        except UserError:  # which is a ValueError
             raise
         except (LookupError, ValueError) as error:  # an encoding that the parser does not know
             remedy = 'convert the file to UTF-8 and write encoding="UTF-8" in its first line'
@@ -273,9 +269,9 @@ def segment(variant: Element) -> dict[str, str]:
     """Return the text of a variant of a unit, without native codes in <seg>, by its language with and without region."""
     for code in [element for element in variant.iter() if element.tag in NATIVE]:
         code.text, code[:] = None, []
-    stated = tag(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
+    stated = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
     content = "".join(text for seg in variant.iter("seg") for text in seg.itertext())
-    return {stated.partition("-")[0]: content, stated: content}
+    return {primary(stated): content, tag(stated): content}
 
 
 ROWS = {"tsv": tsv_rows, "jsonl": jsonl_rows, "tmx": tmx_rows, "parquet": parquet_rows}

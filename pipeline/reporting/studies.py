@@ -141,9 +141,10 @@ def headline(params: Mapping[str, Any], study: Study) -> Headline:
         known, languages = results.at(study.measure, *TEST)["score"], results.runs["languages"].map(repr)
         first = next((run for run in study.runs if run in known.index), None)
         compared = [run for run in scored if first and languages[run] == languages[first] and run in known.index]
-        figure = f"{known[compared[-1]]:.1f} to {known[compared[0]]:.1f}" if compared else "–"
-        says = "BLEU on the same test set" + (f", from {compared[-1]} to {compared[0]}" if compared else "")
-        note = alone.strip()
+        figure, says, note = "–", "BLEU on the same test set", alone.strip()
+        if compared:
+            figure = f"{known[compared[-1]]:.1f} to {known[compared[0]]:.1f}"
+            says += f", from {compared[-1]} to {compared[0]}"
     else:
         figure, says, note = best(study, scored)
     if DEMONSTRATION in repr(params["corpora"].get(study.corpus)):

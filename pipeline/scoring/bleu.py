@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
+from pipeline.settings.languages import primary
 from pipeline.settings.scoring import ScoringConfig
 
 HEADLINE = "bleu-13a"
@@ -38,7 +39,7 @@ def tokeniser(language: str) -> str:
 
     Characters are the words if the packages of the language's tokeniser are not installed.
     """
-    name = UNSPACED.get(re.split("[-_]", language.lower())[0], "13a")
+    name = UNSPACED.get(primary(language), "13a")
     return name if all(importlib.util.find_spec(package) for package in PACKAGES.get(name, ())) else "char"
 
 

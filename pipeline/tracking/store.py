@@ -54,7 +54,7 @@ def opened() -> Iterator[None]:
     except UserError:  # the fault of a file that is mirrored
         raise
     except Exception as error:  # stores and their drivers raise errors of many libraries
-        raise UserError(f"MLflow, {without_user(uri())}: {without_user(' '.join(str(error).split()))}") from None
+        raise UserError(without_user(f"MLflow, {uri()}: {' '.join(str(error).split())}")) from None
 
 
 def uri() -> str:

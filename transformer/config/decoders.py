@@ -122,7 +122,8 @@ class Choice:
         `config` is that of the translator, with the values in use where `self.config` and its parts have 0 or `auto`.
         """
         shared = {key: getattr(config, key) for key in (*self.own.USES, *COMMON)}
-        common = {key: shared[key] for key in COMMON}
-        used = {key: part.description(replace(part.config, **common)) for key, part in self.parts.items()}
-        parts = {key: {"number": self.parts[key].number, **of} for key, of in used.items()}
+        in_use = {key: shared[key] for key in COMMON}
+        parts = {}
+        for key, part in self.parts.items():
+            parts[key] = {"number": part.number, **part.description(replace(part.config, **in_use))}
         return {"decoder": self.decoder, **shared, **vars(self.own), **parts}
