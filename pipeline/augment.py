@@ -2,12 +2,12 @@
 
     python -m pipeline.augment NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
         --text data/CORPUS/text.json --synthetic data/NAME/synthetic --dev data/sets/CORPUS-dev \\
-        --test data/sets/CORPUS-test --out data/NAME --sets data/sets --reports scores/corpora/NAME
+        --test data/sets/CORPUS-test --out data/NAME --sets data/sets --report scores/corpora/NAME/binarise.json
 
 Reads params.yaml (back_translations.NAME; languages and vocabulary of its corpus) and the outputs of the preceding
 stages. Writes the files that the stages of a run with `corpus: NAME` read: `binarised`, `vocabulary.model`,
 `text.json`, the sets NAME-dev and NAME-test, and the report binarise.json. `vocabulary.model`, `text.json` and the sets
-are copies of the files of the corpus. Also writes augment.json, with the number of pairs of each kind.
+are copies of the files of the corpus.
 
 The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
 `ratio` synthetic pairs per real pair. The numbers of copies of any two real pairs differ by at most 1. If `tagged`,
@@ -106,12 +106,10 @@ def main(arguments: argparse.Namespace) -> None:
     for part in ("dev", "test"):
         with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
             shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
-    write_json(arguments.reports / "binarise.json", report_of(description))
-    kinds = {"different_real": different, "real": lines, "synthetic": made}
-    write_json(arguments.reports / "augment.json", {"corpus": chosen.corpus, "run": chosen.run, "pairs": kinds})
+    write_json(arguments.report, report_of(description))
     print(f"{arguments.out}: {lines:,} real pairs ({different:,} different ones) and {made:,} synthetic pairs")
 
 
 if __name__ == "__main__":
-    options = "data vocabulary text synthetic dev test out sets reports"
+    options = "data vocabulary text synthetic dev test out sets report"
     stage.script(main, "augment", __doc__, options, name="a back-translation of params.yaml")

@@ -78,7 +78,7 @@ def test_a_file_of_two_sites_and_its_sum_packed_or_unpacked_are_told_apart(site,
 
 OTHER = {"Content-Range": f"bytes 7-{len(BODY) - 1}/{len(BODY)}"}
 NONSENSE = {"Content-Range": f"bytes {'9' * 5000}-{len(BODY) - 1}/{'9' * 5000}"}
-ASKED = [Fault(status=429, headers={"Retry-After": seconds}) for seconds in ("7", "0")]
+ASKED = [Fault(status=429, headers={"Retry-After": seconds}) for seconds in ("7", "90000", "0")]
 FAULTY = {
     "it cuts six times": [Fault(after=40_000)] * 6,  # after new bytes, the count of attempts begins anew
     "it stalls": [Fault(after=150_000, stall=True)],
@@ -87,7 +87,10 @@ FAULTY = {
     "it asks to wait": [Fault(status=503), *ASKED],
     "it redirects": [Fault(status=301, headers={"Location": "/moved.tgz"})],
 }
-WAITS = {"it cuts six times": [], "it asks to wait": [7.0, 4.0]}  # the second time, the back-off: 0 seconds are not enough
+WAITS = {
+    "it cuts six times": [],
+    "it asks to wait": [7.0, 600.0, 8.0],
+}  # at most 10 minutes; then the back-off: 0 seconds are not enough
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -95,7 +98,7 @@ WAITS = {"it cuts six times": [], "it asks to wait": [7.0, 4.0]}  # the second t
 def test_a_file_arrives_whole_from_a_faulty_server(site, fetcher, slept, fault, ranges):
     site.files["/moved.tgz"], site.ranges = BODY, ranges or fault == "it cuts six times"
     site.faults[NAME] = list(FAULTY[fault])
-    assert fetcher(attempts=4, timeout=0.5).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert fetcher(attempts=5, timeout=0.5).fetch(site.url(NAME), SUM).read_bytes() == BODY
     assert slept == WAITS.get(fault, slept)
 
 

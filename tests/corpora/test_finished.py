@@ -233,6 +233,7 @@ def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_ot
 def test_a_value_is_trained_for_the_probability_of_the_source(folder):
     of_value = content("scores/values/source.json")
     assert (of_value["reverse"], of_value["settings"]["score"]) == ("reverse/average", "source_probability")
+    assert of_value["dev"]["prefixes"] != of_value["prefixes"], "the samples of dev are not those of the training text"
     assert content("results/values/source.json") == {"name": "source", **of_value}
     assert content("scores/decodings/searched/decoding.json")["settings"]["decoding"]["value"] == "source"
 

@@ -11,12 +11,13 @@ import torch
 import torch.nn.functional as F
 
 from pipeline.corpora.evaluation import read_lines
+from pipeline.settings.params import load
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.packed import write_evaluation_set
 from tests.pairs import Listed
 from tests.projects import ROOT
-from tests.small_run import write_yaml
+from tests.small_run import write_params_yaml, write_yaml
 from tests.torch_twin import logits_of
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
 from transformer.files import write_lines
@@ -63,6 +64,8 @@ def test_each_translation_and_perplexity_is_of_its_weights_and_set(place):
     written = {name: read_lines(place / f"translations/{name}.txt") for name in ("dev.last", "dev.average", "test.average")}
     last = [exchanged(line, "Katze", "Vogel") for line in TRANSLATIONS]
     assert written == {"dev.last": last, "dev.average": TRANSLATIONS, "test.average": TRANSLATIONS[::-1]}
+    samples = [tuple(sample.values()) for sample in json.loads((place / "translations/samples.json").read_text())]
+    assert samples == list(zip(LINES[::-1], text, TRANSLATIONS[::-1]))
     pairs = Listed(pieces.encode(LINES), pieces.encode(answers))
     written = json.loads((place / "translations/translations.json").read_text())
     described = written["dev"]
@@ -85,6 +88,28 @@ def test_each_translation_and_perplexity_is_of_its_weights_and_set(place):
         values = {"loss": mean, "perplexity": math.exp(mean), "accuracy": right.mean().item()}
         assert described[name] == pytest.approx(values | {"calibration_error": error}, rel=1e-5, abs=1e-5)
     assert described["last"]["loss"] > 1.01 * described["average"]["loss"]
+
+
+SECOND = ["die Katze die Hund", "die Katze die Katze mag", "die Vogel die Katze mag"]  # not what the model prefers
+
+
+def test_an_oracle_knows_the_references_and_each_sentence_says_whether_its_search_ended(place):
+    """The tree search needs few simulations to find these references. The normalised ones are the model's translations."""
+    model_folder(place / "average")
+    chosen = {"oracle": {"decoder": "mcts", "objective": "oracle_chrf", "simulations": 200, "temperature": 4.0}}
+    chosen |= {"cut": {"decoder": "exact", "max_steps": 5}, "whole": {"decoder": "exact"}}
+    same = {"model": "run/average", "set": "demo-test", "precision": "float32", "extra_length": 4}
+    params = load(place / "params.yaml")
+    write_params_yaml(place, params | {"decodings": {name: same | line for name, line in chosen.items()}})
+    write_evaluation_set(place / "data/sets/demo-test", raw=(LINES, SECOND), normalised=(LINES, TRANSLATIONS))
+    ended = {}
+    for name in chosen:
+        in_process.run(f"pipeline.decode_set {name} --model average --set data/sets/demo-test --out {name}".split())
+        written = json.loads((place / name / "sentences.json").read_text())
+        ended[name] = [sentence["finished"] for sentence in written]
+    assert read_lines(place / "oracle/translation.txt") == SECOND
+    assert json.loads((place / "oracle/score.json").read_text())["set"]["metrics"]["chrf"]["score"] == 100
+    assert ended == {"oracle": [True] * 3, "cut": [False] * 3, "whole": [True] * 3}
 
 
 BLEU = {"bleu-13a": {}, "bleu-13a-lc": {"lowercase": True}}
