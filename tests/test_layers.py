@@ -36,7 +36,7 @@ def sequence(batch, n, d):
 @pytest.mark.parametrize("batch, n, r", [(1, 32, 4), (2, 33, 4), (3, 5, 8), (1, 1, 1), (2, 16, 16), (1, 31, 1)])
 def test_banded_attention_is_masked_attention(batch, n, r):
     x = sequence(batch, n, 12)
-    mask = position_mask(n, False, r, x.device)
+    mask = position_mask(torch.arange(n), False, r)
     masked = attention_weights(x, x, mask, 1 / math.sqrt(12)) @ x
     banded = RestrictedSelfAttention(r)(x)
     torch.testing.assert_close(banded, masked)

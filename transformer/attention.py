@@ -74,7 +74,7 @@ class MultiHeadAttention(nn.Module):
         """Concat(head_1, ..., head_h), [B, Q, H * E]."""
         if memory_BKD is None:
             assert cache is not None
-            q_BHQE, k_BHKE, v_BHKE = self.queries(x_BQD), cache.k, cache.v  # nothing is appended to it, so no spare room
+            q_BHQE, k_BHKE, v_BHKE = self.queries(x_BQD), cache.k, cache.v  # all of it is filled: only `append` makes room
         else:
             q_BHQE, k_BHKE, v_BHKE = self.projections(x_BQD, memory_BKD)
             if cache is not None:
@@ -122,13 +122,12 @@ class MultiHeadAttention(nn.Module):
         return [part.unflatten(-1, (self.h, -1)).transpose(1, 2) for part in projected.split(sizes, -1)]
 
 
-def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.device) -> Tensor:
-    """The boolean mask of self-attention over `length` positions, [Q, K].
+def position_mask(position: Tensor, causal: bool, neighbourhood: int) -> Tensor:
+    """The boolean mask of self-attention over the positions [..., Q] of a sentence, [..., Q, K].
 
     `causal` masks later positions (3.2.3). A `neighbourhood` r > 0 masks positions at a distance above r (section 4).
     """
-    positions = torch.arange(length, device=device)
-    distance_QK = positions[:, None] - positions
+    distance_QK = position[..., :, None] - position[..., None, :]
     allowed_QK = torch.ones_like(distance_QK, dtype=torch.bool)
     if causal:
         allowed_QK &= distance_QK >= 0
@@ -153,12 +152,10 @@ class Masks:
     @classmethod
     def of(cls, source_BS: Tensor, target_BT: Tensor, neighbourhood: int) -> "Masks":
         """The masks of a batch with one sentence in each row, padded at its end."""
-        device = source_BS.device
-        decoder = position_mask(target_BT.shape[1], True, neighbourhood, device)
-        cross = encoder = padding_mask(source_BS)
-        if neighbourhood:
-            encoder = cross & position_mask(source_BS.shape[1], False, neighbourhood, device)
-        return cls(decoder, cross, encoder)
+        source, target = (torch.arange(ids.shape[1], device=ids.device) for ids in (source_BS, target_BT))
+        cross = padding_mask(source_BS)
+        encoder = cross & position_mask(source, False, neighbourhood) if neighbourhood else cross
+        return cls(position_mask(target, True, neighbourhood), cross, encoder)
 
 
 class Keys:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.attention import Masks
+from transformer.attention import Masks, position_mask
 
 
 class Pairs(Protocol):
@@ -33,7 +33,7 @@ class Rows:
     ids_BS: Tensor
     position_BS: Tensor | None = None  # within the sentence, from 0
     sentence_BS: Tensor | None = None  # within the row, from 1; 0 at padding; equal on both sides of a pair
-    longest: int = 0  # positions of the longest sentence, at least
+    longest: int = 0  # at least the positions of the longest sentence; 0 where each row is one sentence
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
         changed: Any = {name: function(each) for name, each in vars(self).items() if isinstance(each, Tensor)}
@@ -64,10 +64,13 @@ class Batch:
     def masks(self, neighbourhood: int) -> Masks:
         """The masks of the model's layers, as tensors."""
         source, target = self.source, self.target
-        if source.sentence_BS is None:
+        if source.position_BS is None or target.position_BS is None:
             return Masks.of(source.ids_BS, target.ids_BS, neighbourhood)
-        decoder = sentence_mask(target, target, True, neighbourhood)
-        return Masks(decoder, sentence_mask(target, source), sentence_mask(source, source, False, neighbourhood))
+        decoder = sentence_mask(target, target) & position_mask(target.position_BS, True, neighbourhood)[:, None]
+        encoder = sentence_mask(source, source)
+        if neighbourhood:
+            encoder &= position_mask(source.position_BS, False, neighbourhood)[:, None]
+        return Masks(decoder, sentence_mask(target, source), encoder)
 
     def shares(self, number: int) -> list["Batch"]:
         """The batch in at most `number` parts of about equally many rows. A part without target tokens is left out."""
@@ -99,20 +102,12 @@ class Batch:
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
 
-def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood: int = 0) -> Tensor:
+def sentence_mask(queries: Rows, keys: Rows) -> Tensor:
     """The boolean mask of packed rows, [B, 1, Q, K]: a query attends only to keys of its own sentence.
 
-    `causal` and `neighbourhood` are those of `position_mask`. A query at padding is not restricted to
-    one sentence, since a softmax over no keys would be NaN. No sentence attends to padding.
+    No sentence attends to padding. A query at padding, which belongs to none, may attend to all of its row, so that it has
+    keys.
     """
     assert queries.sentence_BS is not None and keys.sentence_BS is not None
     sentence_BQ1, sentence_B1K = queries.sentence_BS[:, :, None], keys.sentence_BS[:, None, :]
-    allowed_BQK = (sentence_BQ1 == sentence_B1K) | (sentence_BQ1 == 0)
-    if causal or neighbourhood:
-        assert queries.position_BS is not None and keys.position_BS is not None
-        distance_BQK = queries.position_BS[:, :, None] - keys.position_BS[:, None, :]
-        if causal:
-            allowed_BQK &= distance_BQK >= 0
-        if neighbourhood:
-            allowed_BQK &= distance_BQK.abs() <= neighbourhood
-    return allowed_BQK[:, None]
+    return ((sentence_BQ1 == sentence_B1K) | (sentence_BQ1 == 0))[:, None]

@@ -1,4 +1,4 @@
-"""Batches of about N source and N target tokens: of pairs of similar length (section 5.1), or of all lengths.
+"""Batches of about `batch_tokens` tokens a side: of pairs of similar length (section 5.1), or of all lengths.
 
 A batch is an array of pair numbers. It is a function of the seed and the step, so a training needs only its step to
 resume exactly. `Prefetch` prepares batches, and the order of an epoch, while the training thread waits for the device.

@@ -125,7 +125,7 @@ class LayerCache:
 
 
 class Layers(NamedTuple):
-    """The classes that a model is built of. transformer/fast/ has others with the same weights and results."""
+    """The classes that a model is built of. transformer/fast/ has others with the same weights."""
 
     encoder: Callable[..., EncoderLayer] = EncoderLayer
     decoder: Callable[..., DecoderLayer] = DecoderLayer

@@ -1,7 +1,8 @@
 """The layout of a batch in tensors: `padded` and `rounded` put one pair in each row, the others several.
 
-`packed` fills rows of a few hundred positions, `tabled` fills tables of a given shape, and `joined` has one row. A batch is
-an array of pair numbers. Without dropout, all layouts give the same loss up to rounding.
+`packed` fills rows of 128 positions, or of as many as the longest sentence needs, `tabled` fills tables of a given shape,
+and `joined` has one row. A batch is an array of pair numbers. Without dropout, all layouts give the same loss up to
+rounding.
 
 Example: the pairs (5 6, 8), (7, 9 10) and (4 5 6 7, 8 9), packed into two rows of at most five positions. BOS is 2 and
 EOS is 3. Positions without a sentence are 0 in every table.
@@ -75,9 +76,10 @@ def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
 
 
 def batch_of(pairs: Pairs, numbers: np.ndarray, width: int | None, size: Size) -> Batch:
-    """The pairs `numbers` in their order, as many in each row as fit into `width` positions, or into those of the longest.
+    """The pairs `numbers` in their order, as many in each row as fit into `width` positions.
 
-    Without `width`, each row is one pair, and the batch has no positions and sentence numbers.
+    Rows are wider where the longest pair needs more. Without `width`, each row is one pair, and the batch has no positions
+    and sentence numbers.
     """
     (source_M, source_P), (target_M, target_P) = (pairs.sentences(side, numbers) for side in ("source", "target"))
     source_M, target_M = source_M.astype(np.int64), target_M.astype(np.int64)

@@ -24,7 +24,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def release_cached() -> None:
-    """Give the memory that torch keeps on a GPU, but does not use, back to CUDA. Does nothing else on a CPU.
+    """Collect garbage, and give memory that torch keeps on a GPU, but does not use, back to CUDA.
 
     Call this outside of an `except` block, whose traceback keeps tensors. An exception in a thread is part of a reference
     cycle, which only the garbage collector frees. CUDA graphs may still run; with expandable segments, torch would take

@@ -27,7 +27,7 @@ from transformer.layers import REFERENCE, DecoderLayer, EncoderLayer, LayerCache
 
 Place = tuple[Tensor, int]
 """(positions, stop): the position of each id in its sentence, which broadcasts to the shape of the ids, and a number above
-all of them. The table of encodings needs `stop` rows."""
+all of them. The table of encodings needs `stop` rows; to read the largest position from a GPU would mean to wait for it."""
 
 
 class Transformer(nn.Module):
@@ -55,9 +55,9 @@ class Transformer(nn.Module):
         self.encoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
         self.initialise()
-        # For the whole process, without cuDNN's attention. It takes 0.2 seconds to plan each new shape. On Hopper GPUs, its
-        # backward pass can return NaN with a mask at lengths such as 64 and 192, if all scores of a query are very low
-        # (pytorch issue 196678).
+        # This switches cuDNN's attention off for the whole process. It takes 0.2 seconds to plan each new shape. On Hopper
+        # GPUs, its backward pass can return NaN with a mask at lengths such as 64 and 192, if all scores of a query are
+        # very low (pytorch issue 196678).
         torch.backends.cuda.enable_cudnn_sdp(False)
 
     @torch.no_grad()

@@ -103,7 +103,7 @@ class Step:
                 self.graphs.give_up("they need too much memory")
                 continue
             if state.micro_batch_tokens == 1:
-                raise UserError("out of memory on a single pair: lower training.max_length, or take a smaller model")
+                raise UserError("out of memory on a single pair: lower training.max_length, or split the lines of dev")
             release_cached()
             state.micro_batch_tokens //= 2
         if state.micro_batch_tokens < before:

@@ -35,11 +35,11 @@ class TrainingState:
     loss_sum: Tensor  # since the last record, in float64; on the device, so that no step waits for it
     micro_batch_tokens: int  # as in the settings, or lower once memory has run out
     step: int = 0
-    loss_tokens: int = 0
+    loss_tokens: int = 0  # target tokens of `loss_sum`
     best_dev_loss: float = float("inf")
     evaluations_since_best: int = 0
-    sums: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
+    sums: dict[str, int] = field(default_factory=dict)  # of lengths, over all steps
+    seconds: float = 0.0  # over all starts
 
     def numbers(self) -> dict[str, Any]:
         """All but the tensors."""

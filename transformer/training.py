@@ -1,4 +1,4 @@
-"""Training (section 5): batches of N source and N target tokens, Adam, the paper's schedule, smoothed labels."""
+"""Training (section 5): batches of `batch_tokens` tokens a side, Adam, the paper's schedule, smoothed labels."""
 
 import math
 import time
@@ -60,7 +60,9 @@ class Trainer:
     device: torch.device
     precision: str
     save_every_seconds: float
-    warn: Callable[[str], None] = warnings.warn  # called with a line of text when the limit of a part is lowered
+    warn: Callable[[str], None] = (
+        warnings.warn
+    )  # called with a line of text when the limit of a part is lowered or CUDA graphs end
     workers: Workers = SINGLE_PROCESS
 
     def __post_init__(self) -> None:

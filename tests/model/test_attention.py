@@ -69,7 +69,7 @@ def test_on_a_cpu_no_fused_attention_is_trained_in_bfloat16(settings, monkeypatc
     torch.nn.init.normal_(module.projection, std=0.3)
     for precision in ("bfloat16", "float32"):
         with autocast(CPU, precision):
-            outputs[precision] = module(x, x, position_mask(6, True, 0, CPU))
+            outputs[precision] = module(x, x, position_mask(torch.arange(6), True, 0))
     assert seen == [torch.float32, "fused"]
     assert outputs["bfloat16"].dtype == torch.bfloat16
     torch.testing.assert_close(outputs["bfloat16"].float(), outputs["float32"], atol=0.02, rtol=0.02)
@@ -77,7 +77,7 @@ def test_on_a_cpu_no_fused_attention_is_trained_in_bfloat16(settings, monkeypatc
 
 @pytest.mark.parametrize("kind", ["scaled_dot_product", "dot_product", "additive"])
 def test_the_output_is_that_of_the_weights(settings, kind):
-    module, x, causal = filled(settings(attention=kind)), torch.randn(2, 6, 32), position_mask(6, True, 0, CPU)
+    module, x, causal = filled(settings(attention=kind)), torch.randn(2, 6, 32), position_mask(torch.arange(6), True, 0)
     q, k, v = module.projections(x, x)
     weights = module.weights(q, k, causal)
     expected = module.output((weights @ v).transpose(1, 2).flatten(2))
@@ -87,9 +87,9 @@ def test_the_output_is_that_of_the_weights(settings, kind):
 
 
 def test_masks_of_padded_rows():
-    assert position_mask(3, False, 0, CPU).all()
-    assert position_mask(3, True, 0, CPU).tolist() == torch.ones(3, 3).tril().bool().tolist()
-    near = position_mask(4, True, 1, CPU)
+    assert position_mask(torch.arange(3), False, 0).all()
+    assert position_mask(torch.arange(3), True, 0).tolist() == torch.ones(3, 3).tril().bool().tolist()
+    near = position_mask(torch.arange(4), True, 1)
     assert near.int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
     masks = Masks.of(torch.tensor([[5, 6, 0]]), torch.tensor([[2, 7]]), 1)
     assert masks.cross.tolist() == [[[[True, True, False]]]] and masks.decoder.tolist() == [[True, False], [True, True]]

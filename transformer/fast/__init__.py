@@ -3,7 +3,8 @@
 >>> layers = fast.layers(device)
 >>> model = Transformer(config, vocabulary_size, layers)
 
-A training uses all of it through the classes that `layers` returns. Results are those of the reference up to rounding.
+The loss is used in every training. Layers, CUDA graphs and the kernel of the loss come with the classes that `layers`
+returns. Without dropout, results are those of the reference up to rounding; with dropout, other elements are dropped.
 """
 
 import functools

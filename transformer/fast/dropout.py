@@ -7,7 +7,6 @@ Here four elements share a 64-bit number, so the rate is rounded to a multiple o
 import threading
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -27,11 +26,7 @@ class Dropout(nn.Dropout):
     """As torch's dropout: in training, elements are 0 with probability `p` and otherwise divided by 1 - p."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.p == 0:
-            return x
-        if x.device.type != "cpu":
-            return F.dropout(x, self.p)
-        return x * scaled_mask(x, self.p)
+        return x * scaled_mask(x, self.p) if self.training and self.p else x
 
 
 def scaled_mask(x: Tensor, p: float) -> Tensor:
