@@ -331,9 +331,10 @@ def test_a_study_shows_its_runs_best_first_with_the_settings_it_varies(project):
     frame = studies_of.study_table(study).frame
     assert list(frame["run"]) == ["small", "pre", "base"] and list(frame["N"]) == ["1", "", "2"]
     assert list(frame["norm"]) == ["", "pre", "post"] and not {"d_model", "corpus", "model"} & set(frame)
-    assert studies_of.studies(project.params, project.load().of(["pre", "base"]))[0].about_perplexity
     first = studies_of.headline(project.params, study)
-    assert (first.figure, first.trained) == ("42.0", 3) and "Highest of 3:" in first.note and not study.about_perplexity
+    assert (first.figure, first.trained) == ("42.0", 3) and "Highest of 3:" in first.note
+    project.params["studies"]["all"]["perplexity"] = True
+    assert studies_of.headline(project.params, study).says.startswith("dev perplexity")
     project.study("missing", {"x": entry, "y": entry})
     (missing,) = studies_of.not_done(project.params, project.load())
     assert (missing.study, missing.figure) == ("missing", "0 of 2")
@@ -424,6 +425,10 @@ def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):
     loss = table.rows()[0]
     assert loss["difference"] == pytest.approx(np.log([5.0, 5.02, 5.04]).mean() - np.log([4.0, 4.02, 4.04]).mean())
     assert loss["difference low"] < loss["difference"] < loss["difference high"]
+    project.study("claims", {"a": runs["a"], "more": {**runs["a"], "label_smoothing": 0.2}}, rows={"more": "smoothing2"})
+    project.write({"more": {**runs["a"], "label_smoothing": 0.2}})
+    compared = project.compared()
+    assert claims.smoothing(compared) is claims.claims_table(compared) is None, "no claim is about more smoothing"
 
 
 CLAIMED = {  # by the setting and its old value: the sign for each new value. In the paper, 16 heads are as good as 8
@@ -445,6 +450,8 @@ def test_a_claim_predicts_only_the_changes_that_it_is_about(setting, old):
     for new, sign in CLAIMED[setting, old].items():
         claim = claims.claim_about({**BASE, setting: new}, {**BASE, setting: old})
         assert claim.setting == setting and claim.bleu(new, old) == sign, new
+    assert claims.claim_about({**BASE, "N": 2, "d_k": 16}, BASE) is None, "two settings change"
+    assert claims.claim_about({**BASE, "h": 1, "d_k": 512, "d_v": 512}, BASE).setting == "h"
 
 
 def test_the_kept_statistics_give_the_bleu_of_resampled_sentences(project):

@@ -88,7 +88,8 @@ class Finding(NamedTuple):
 def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
     """The claim about the setting that changes from `old` to `new`. d_k and d_v may change with another setting."""
     changed = differing(new, old)
-    settings = [key for key in changed if key not in ("d_k", "d_v")] or changed[:1]
+    tied = ("d_k", "d_v") if {"h", "d_model"} & {*changed} else ("d_v",)
+    settings = [key for key in changed if key not in tied]
     about = [claim for claim in CLAIMS if [claim.setting] == settings and claim.norm in (None, new["norm"])]
     return about[0] if about else None
 
@@ -119,8 +120,8 @@ def verdict(difference: Score, p: float | None, predicted: int, seeds: int, fail
     return HOLDS if difference.score * predicted > 0 else "contradicted"
 
 
-def claims_table(compared: Comparison) -> Table:
-    """A line for each finding."""
+def claims_table(compared: Comparison) -> Table | None:
+    """A line for each finding. None if no change is one that a claim is about."""
     rows, others = [], []
     for claim, change, result, p in findings(compared):
         paper = published_difference(change.row) if change.row else (None, None)
@@ -150,7 +151,7 @@ def claims_table(compared: Comparison) -> Table:
     places = {"p, Holm": 4, **dict.fromkeys(("BLEU, paper", "PPL %, ours", "PPL %, paper"), 1)}
     title = f"Published claims, tested by {compared.study.name}"
     notes = [compared.note(), RULE, *([" ".join(others)] if others else [])]
-    return table("claims", title, rows, notes, places=places)
+    return table("claims", title, rows, notes, places=places) if rows else None
 
 
 def against_first(compared: Comparison) -> Table | None:
@@ -175,11 +176,11 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
 
     None if the study does not compare trainings that differ in nothing else.
     """
-    alone = [each for each in compared.changes if differing(each.new, each.old) == ["label_smoothing"] and not each.failed]
+    alone = [each for each in findings(compared) if each.claim.setting == "label_smoothing" and not each.change.failed]
     if not alone:
         return None
-    runs = compared.study.results.runs
-    sides = sorted((alone[0].runs, alone[0].bases), key=lambda side: -runs.at[side[0], "label_smoothing"])
+    bleu, runs = alone[0], compared.study.results.runs
+    sides = sorted((bleu.change.runs, bleu.change.bases), key=lambda side: -runs.at[side[0], "label_smoothing"])
     measured = {
         "raises the loss (nats)": np.log(runs["dev PPL, last"].astype(float)),
         "raises the accuracy": runs["accuracy"],
@@ -193,7 +194,6 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
     for (claim, (score, number)), p in zip(found.items(), corrected):
         said = verdict(score, p, 1, number) if score else "not measured"
         rows.append({"claim": claim, **with_ends("difference", score), "p, Holm": p, "found": said})
-    bleu = next(each for each in findings(compared) if each.change is alone[0])
     difference = with_ends("difference", compared.seeds.difference(*sides))
     rows.append({"claim": "raises BLEU", **difference, "p, Holm": bleu.p, "found": bleu.result})
     note = (

@@ -15,9 +15,6 @@ from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.studies import described
 
-# Studies of these settings are about perplexity: BLEU says little about trainings that learn nothing. A study may also vary
-# the settings in the braces.
-PERPLEXITY = {"norm": {"schedule"}, "attention": {"h", "d_k", "d_v"}}
 COMPARED = ("corpus", "model", *BASE, "seed")  # the settings that `Study.varied` compares
 FIRST = {HEADLINE: "sacreBLEU", TOKENISED: "BLEU of lower-cased text"}  # the first measure of a run, by its text
 
@@ -53,11 +50,6 @@ class Study:
         """The settings in which the runs differ."""
         return [key for key in COMPARED if self.results.runs[key].nunique(dropna=False) > 1]
 
-    @property
-    def about_perplexity(self) -> bool:
-        varied = BASE.keys() & self.varied()
-        return any(main in varied <= {main, *others} for main, others in PERPLEXITY.items())
-
     def caveat(self) -> str:
         """A warning if the runs were trained on different data, or an empty text."""
         if self.results.runs["corpus"].nunique() > 1:
@@ -81,6 +73,7 @@ def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
     planned = {run for study in params["studies"].values() for run in study.get("runs", ())}
     entries = {**params["studies"], "others": {"runs": [run for run in results.scored if run not in planned]}}
     known = {name: [run for run in study.get("runs", ()) if run in results.scored] for name, study in entries.items()}
+    # Of studies with the same results, the one with the fewest planned runs comes first and is kept.
     kept = largest({name: known[name] for name in sorted(known, key=lambda name: len(entries[name].get("runs", ())))})
     return [
         Study(name, results.of(known[name]), *(entry.get(key) or {} for key in ("runs", "rows", "against")))
@@ -132,11 +125,11 @@ def headline(params: Mapping[str, Any], study: Study) -> Headline:
     """The headline of a study: dev perplexities for a claim about them, else BLEU of its best run, with several seeds."""
     results, scored = study.results, [run for run in study.best_first() if run in study.results.scored]
     alone = "One seed per run. " if all(len(same) == 1 for same in results.alike(scored)) else ""
-    if study.about_perplexity:
+    if params["studies"].get(study.name, {}).get("perplexity"):
         known = results.runs["dev PPL, last"].dropna().astype(float).sort_values()
         figure = f"{known.iloc[0]:,.1f} to {known.iloc[-1]:,.1f}"
         says = f"dev perplexity of the last checkpoint: {', '.join(f'{run} {value:,.1f}' for run, value in known.items())}"
-        note = alone + (f"Published: {described(params, study.name)}." if study.name in params["studies"] else "")
+        note = f"{alone}Published: {described(params, study.name)}."
     elif results.runs["corpus"].nunique() > 1:  # training texts, as for back-translation, with one test set
         known, languages = results.at(study.measure, *TEST)["score"], results.runs["languages"].map(repr)
         first = next((run for run in study.runs if run in known.index), None)
@@ -157,7 +150,7 @@ def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
     results, metric, note = study.results, study.measure, ""
     says = f"{FIRST[metric].replace('sacre', '')} on the test set of {results.runs.at[scored[0], 'corpus']}"
     if others := [other for other in TOOLKITS if scored[0] in as_published(results, other.like, other.corpus)]:
-        other = max((each for each in others if each.metric == others[-1].metric), key=lambda each: each.bleu)
+        other = others[-1]  # as in the table of toolkits
         metric, says = other.metric, f"BLEU, {other.measure}, on {other.test_set}"
         note = f" Published: {other.bleu} ({other.name}, {other.source.split(',')[0]})."
     scores = results.at(metric, *TEST)

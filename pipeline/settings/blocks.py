@@ -102,8 +102,9 @@ OPTIONAL = {block: of | None for block, of in SELECTED.items() if block != "runs
 FIXED = {"corpora": dict[Name, Corpus], "models": dict[Name, Model], "machine": MachineConfig, "base": Base}
 FIXED |= {block: dict[str, Positive] for block in ("hardware", "peak_tflops")}  # TFLOPS by GPU, sustained and at most
 
-# An entry of studies.yaml: `rows` has the row of Table 3 for which a run stands, and `against` the run with which a run is
-# compared. In params.yaml, all blocks must be there, as DVC needs them.
-ABOUT = {"desc": str | None, "rows": dict[Name, str] | None, "against": dict[Name, Name] | None}
+# An entry of studies.yaml: `rows` has the row of Table 3 for which a run stands, `against` the run with which a run is
+# compared, and `perplexity` says that the headline is about perplexity. In params.yaml, all blocks must be there, as DVC
+# needs them.
+ABOUT = {"desc": str | None, "rows": dict[Name, str] | None, "against": dict[Name, Name] | None, "perplexity": bool | None}
 Study = make_dataclass("Study", (ABOUT | {"runs": SELECTED["runs"]} | OPTIONAL).items(), frozen=True)
 Params = make_dataclass("Params", (SELECTED | {"corpora_in_use": tuple[str, ...]} | FIXED).items(), frozen=True)

@@ -56,12 +56,22 @@ def selected(params: Mapping, name: str) -> None:
     """Check a study as if it were selected."""
     try:
         convert(Study, params["studies"][name], f"{STUDIES}: {name}")
+        together(compared(params["studies"], name))
         chosen = {**params, **study(params, name)}
         together(references(chosen))
         together(comparisons(chosen))
     except UserError as error:
         block = rf"params\.yaml: ({'|'.join(STUDY)})\b"
         raise UserError(*(re.sub(block, rf"{STUDIES}: {name}.\1", line, count=1) for line in error.args)) from None
+
+
+def compared(studies: Mapping[str, Any], name: str) -> Iterator[Check]:
+    """Yield a check of each run that `rows` and `against` of a study name. It may be a run of another study."""
+    runs = [run for study in studies.values() if isinstance(study, Mapping) for run in study.get("runs") or ()]
+    for key in ("rows", "against"):
+        for run, other in (studies[name].get(key) or {}).items():
+            for each in (run, *([other] if key == "against" else [])):
+                yield partial(require_named, each, runs, "a run of a study", f"{STUDIES}: {name}.{key}: ")
 
 
 def of_base(params: Mapping) -> Iterator[Check]:

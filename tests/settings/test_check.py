@@ -174,6 +174,8 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("reverse_scores.r", LINE, "is not the set of a decoding; valid names are none"),
         ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("studies.demo.runs.demo-tiny.beam", 1, "studies.yaml: demo.runs.demo-tiny.beam: unknown key; "),
+        ("studies.demo.rows", {"demo-x": "N2"}, "studies.yaml: demo.rows: 'demo-x' is not a run of a study"),
+        ("studies.demo.against", {"demo-tiny": "x"}, "studies.yaml: demo.against: 'x' is not a run of a study"),
     ],
 )
 def test_impossible_values_are_refused(small, place, value, expected):
