@@ -134,13 +134,13 @@ Job = dict[str, float]
 
 
 def last_rate() -> tuple[float, str] | None:
-    """The operations per second of the last training on this machine, and its run."""
+    """The operations per second of a process of the last training on this machine, and its run."""
     for path in sorted(Path("work/times").glob("*/training.json"), key=lambda path: -path.stat().st_mtime):
         run = path.parent.name
-        seconds = training_times(run).get("seconds")
+        times = training_times(run)
         counted = within(content(Path("scores", run, "flops.json")), "analytic", "training_flops")
-        if seconds and counted:
-            return counted / seconds, f"the last training here ({run})"
+        if times.get("seconds") and counted:
+            return counted / times["seconds"] / times.get("processes", 1), f"the last training here ({run})"
     return None
 
 
@@ -162,15 +162,15 @@ def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
 
 
 def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[str, Job]:
-    """The costs of the trainings and searches among the stages. `rate` is the operations per second of a training here."""
-    found: dict[str, Job] = {}
+    """The costs of the trainings and searches among the stages. `rate` is the operations per second of a process here."""
+    found, processes = dict[str, Job](), machine(params).nodes * machine(params).processes
     for name in stages:
         kind, _, key = name.partition("@")
         if kind == "train":
             data, model, config = run_settings(params, key)
             one = Training(model, config, *sizes(params, data))
             on_paper = one.flops / float(np.interp(math.log(one.flops / one.tokens), *PAPER))
-            values = one.tokens, one.flops, one.seconds(rate), on_paper, one.memory, one.disk
+            values = one.tokens, one.flops, one.seconds(rate * processes), on_paper, one.memory, one.disk
             found[name] = dict(zip(SHOWN, values))
         elif kind == "tune":
             chosen = search(params, key)

@@ -2,8 +2,9 @@
 
 Variants of BLEU differ mostly in the tokeniser, so each score has a signature. The paper reports tokenised BLEU
 (section 6.1): typographic punctuation is replaced, Moses tokenises the text, German compounds are split at hyphens, and
-multi-bleu.perl computes the score. The published scores were computed with a reference in which all typographic quotes,
-„ included, are ASCII quotes, which no script of Moses does. `bleu-published` therefore replaces them first, on both sides.
+multi-bleu.perl computes the score. The published EN-DE scores were computed with a reference in which all typographic
+quotes, „ included, are ASCII quotes, which no script of Moses does. `bleu-published` therefore replaces them first, on both
+sides.
 Two variants show what this is worth: `bleu-normalised` without this step, and `bleu-raw-reference` without any replacement
 in the reference.
 
