@@ -10,17 +10,22 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline.reporting import model_card
 from pipeline.training import workspace
 from pipeline.workflow.results import SHOWN
+from tests import in_process
 from tests.killed import kill
 from tests.projects import Project
 from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
+from transformer.checkpoint import read_tensors
+from transformer.translator import PAPER
 
 pytestmark = pytest.mark.slow
 
@@ -166,6 +171,11 @@ def test_a_model_card_has_the_scores_of_the_run(project, tmp_path):
     found = {each["name"]: each["value"] for each in front["model-index"][0]["results"][0]["metrics"]}
     assert front["license"] == "mit" and found == {name: cell["score"] for name, cell in scores(project).items()}
     assert 'language: ["en", "de"]' in card and f"# {RUN} (en to de)" in card
+    with in_process.inside(project.root):
+        average = Path(f"models/{RUN}/average")
+        _, description = read_tensors(average / "model.safetensors")
+        other = model_card.card(average, description, "marian", replace(PAPER, alpha=1.0))
+    assert "No score of these weights with these settings" in other and "model-index" in other
 
 
 @pytest.mark.parametrize(
@@ -179,7 +189,7 @@ def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
     assert content(project, stage) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_saves_says_so_and_is_resumed(project, number):
     before = content(project, TRAIN)
     process = subprocess.Popen(**command(project, TRAIN), stderr=subprocess.PIPE, text=True)

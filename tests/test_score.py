@@ -109,7 +109,7 @@ def test_two_decodings_of_one_model_have_a_p_value_and_two_trainings_have_none(t
     (tmp_path / "scores/decodings/narrow/test.average.txt").rename(tmp_path / "scores/decodings/narrow/translation.txt")
     params_file(tmp_path, bootstrap=200, seed=5)
     one, two = (sacrebleu.corpus_bleu(lines, [REFERENCES]).score for lines in (HYPOTHESES, degraded(1)))
-    difference = rf"difference {two - one:+.2f} \(-\d+\.\d\d to -\d+\.\d\d, over the sentences\)"
+    difference = rf".* minus .*: {two - one:+.2f} \(-\d+\.\d\d to -\d+\.\d\d, over the sentences\)"
     for other, said in (("narrow", r", p = 0\.0[0-4]\d\d \(two-sided\)"), ("two", "; no p, because one seed each .*")):
         ours = command(tmp_path, "pipeline.commands.evaluate", "one", "--against", other)
         assert (ours.returncode, ours.stderr) == (0, "")

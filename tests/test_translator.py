@@ -71,7 +71,9 @@ def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(t
     with refused("the text: line 1 is ", "pieces long"):
         translate(long, **few)
     with refused("split joins translations; it is not possible with n_best"):
-        translate(long, split=True, n_best=2)
+        translate(long, split=True, n_best=0)
+    with refused("line 3 has a sentence of ", "divide it"):
+        translate([LINES[0], "", f"{LINES[0]}. {' '.join(LINES * 2)}"], split=True, **few)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
 
 import copy
 import math
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
@@ -15,8 +14,6 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention
 from transformer.model import Transformer
 from transformer.vocabulary import SPACE, Vocabulary
-
-BYTE = re.compile("<0x[0-9A-F]{2}>")  # a byte piece
 
 Links = list[tuple[int, int]]
 """Pairs of a source word and a target word, numbered from 0. Words are separated by whitespace."""
@@ -90,7 +87,7 @@ def words_of_target(vocabulary: Vocabulary, ids: Sequence[int]) -> list[int]:
     """The number of the word of each piece of a translation, from its text: byte and unknown pieces may hold whitespace."""
     pieces, texts = vocabulary.pieces(ids), list(vocabulary.decode([ids[:end] for end in range(1, len(ids) + 1)]))
     for place in reversed(range(len(texts) - 1)):
-        if texts[place].endswith("\ufffd") and BYTE.fullmatch(pieces[place + 1]):
+        if texts[place].endswith("\ufffd") and vocabulary.processor.IsByte(int(ids[place + 1])):
             texts[place] = texts[place + 1]  # the bytes so far are a part of a character, which may be a space
     return words_of(pieces, texts)
 

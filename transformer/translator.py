@@ -148,9 +148,13 @@ class Translator:
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         number = 1 if n_best is None else n_best
         if split:
-            if n_best or scores or attention or alignment:
+            if n_best is not None or scores or attention or alignment:
                 raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
             parts = translator.divided(translator.normalise(lines))
+            for place, sentences in enumerate(parts, 1):
+                if (longest := max(map(len, translator.encode(sentences)))) > translator.longest:
+                    said = f"line {place} has a sentence of {longest:,} pieces, and a batch takes {translator.longest:,}"
+                    raise UserError(f"{said}; divide it, or raise batch_tokens")
             every = translator.hypotheses([sentence for sentences in parts for sentence in sentences], "the text")
             given = (first.text for first, *_ in every)
             joined = [" ".join(filter(None, islice(given, len(sentences)))) for sentences in parts]

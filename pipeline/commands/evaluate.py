@@ -7,12 +7,12 @@ The first form translates SOURCE with RUN, a run of params.yaml or a model folde
 pipeline/scoring/bleu.py with 95% intervals and signatures. SOURCE and REFERENCE match line by line. The source is
 normalised as the training text was; the reference is not changed. `--output` writes the translations to FILE.
 
-The second form prints the difference between the scores of two systems, with its interval. A system is a run, a decoding,
-or a file with a translation of each line of the test set, but not both are files. A run translates the test set of its
-corpus, a decoding the set that it names. The two sets may have different names if they have the same text. Two decodings by
-one model differ by the search only. For them, p is the probability of a difference of this size if both are equally good
-(two-sided, by bootstrap over the sentences). Two trainings also differ by their seeds, about which one translation of each
-says nothing, so there is no p. The report compares trainings with three seeds.
+The second form prints the score of the second system minus that of the first, with its interval. A system is a run, a
+decoding, or a file with a translation of each line of the test set, but not both are files. A run translates the test set
+of its corpus, a decoding the set that it names. The two sets may have different names if they have the same text. Two
+decodings by one model differ by the search only. For them, p is the probability of a difference of at least this size if
+both are equally good (two-sided, by bootstrap over the sentences). Two trainings also differ by their seeds, about which
+one translation of each says nothing, so there is no p. The report compares trainings with three seeds.
 
 Reads params.yaml (base.scoring, runs, decodings). The second form also reads scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET, and writes nothing.
@@ -48,8 +48,8 @@ def table(metrics: Mapping[str, Mapping]) -> list[str]:
     """The lines of the table: measure, score, 95% interval, signature."""
     rows = [["measure", "score", "95% interval", "signature"]]
     for name, cell in metrics.items():
-        interval = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"
-        rows.append([name, f"{cell['score']:.2f}", interval, cell["signature"]])
+        bounds = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"
+        rows.append([name, f"{cell['score']:.2f}", bounds, cell["signature"]])
     return in_columns(rows)
 
 
@@ -151,7 +151,8 @@ def compare(arguments: argparse.Namespace) -> None:
         tested = "; no p, because they are not known to be of one training"
     else:
         tested = "; no p, because one seed each says nothing about the variance of seeds"
-    print(f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences){tested}")
+    span = f"{found.low:+.2f} to {found.high:+.2f}, over the sentences"
+    print(f"{second.name} minus {first.name}: {found.score:+.2f} ({span}){tested}")
 
 
 def main(arguments: argparse.Namespace) -> None:

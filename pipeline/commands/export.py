@@ -109,7 +109,7 @@ def layer_tensors(layer: EncoderLayer | DecoderLayer, order: Tensor) -> dict[str
         tensors |= written(f"{name}.out_proj", attention.output, order)
     for name, residual in zip([*attentions, "final"], layer.residuals):
         assert isinstance(residual, Residual)  # torch does not type ModuleList by its elements
-        tensors |= written(f"{name}_layer_norm" if name != "final" else "final_layer_norm", residual.norm, order)
+        tensors |= written(f"{name}_layer_norm", residual.norm, order)
     inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
     tensors |= {"fc1.weight": inner.weight[:, order], "fc1.bias": inner.bias}
     return tensors | written("fc2", outer, order)

@@ -79,7 +79,7 @@ def rule(of: Any) -> dict[str, Any]:
     if isinstance(of, Limits):
         return {name: getattr(of, key) for key, name in BOUNDS.items() if math.isfinite(getattr(of, key))}
     if isinstance(of, Pattern):
-        return {"pattern": f"^{of.regex}$"}
+        return {"pattern": f"^(?:{of.regex})$"}
     return {}
 
 

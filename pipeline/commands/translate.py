@@ -125,7 +125,7 @@ def work(translator: Translator, arguments: argparse.Namespace) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int | None:
-    if arguments.split and (arguments.n_best or arguments.scores or arguments.alignment):
+    if arguments.split and (arguments.n_best is not None or arguments.scores or arguments.alignment):
         raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
     translator = translator_of(arguments.run)
     if translator.text_config is None:

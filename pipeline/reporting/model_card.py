@@ -1,7 +1,7 @@
 """The model card of an exported model: how to use it, its data and their licence, and its scores.
 
-The scores of a model folder models/RUN/average are in results/RUN.json. They are shown only if the averaged steps and the
-settings of the model are equal, and if the stages of a run of params.yaml are up to date.
+The scores of a model folder models/RUN/average are in results/RUN.json. They are shown only if the averaged steps, the
+settings of the model and those of the search are equal, and if the stages of a run of params.yaml are up to date.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from pipeline.settings.addresses import DEMONSTRATION
-from pipeline.settings.params import PARAMS, load
+from pipeline.settings.params import load
 from pipeline.settings.score_files import content, within
 from transformer.checkpoint import read_settings
 from transformer.config.decoding import DecodingConfig
@@ -30,11 +30,14 @@ STEPS = {
     "punctuation": "Moses' normalize-punctuation",
 }
 
+SEARCH = ("beam", "penalty", "alpha", "extra_length")  # the settings that `USE` shows
 USE = {
     "transformer": """\
 from transformer import Translator
 
-print(Translator.from_pretrained(".")(["A sentence."]))""",
+translate = Translator.from_pretrained(".")
+settings = {"beam": {{ beam }}, "penalty": "{{ penalty }}", "alpha": {{ alpha }}, "extra_length": {{ extra_length }}}
+print(translate(["A sentence."], **settings))""",
     "marian": """\
 from transformers import MarianMTModel, MarianTokenizer
 
@@ -77,7 +80,7 @@ The input {{ state }}.
 {% if decoding.penalty != "power" and kind != "transformer" %}
 
 The length penalty of this library is L^alpha. \
-That of this project, of which the scores are, is {{ decoding.penalty }}, so some translations can differ.
+This project used {{ decoding.penalty }}, so some translations can differ.
 {% endif %}
 
 ## Data
@@ -96,7 +99,7 @@ Test set, {{ "{:,}".format(scores.pairs) }} pairs, from results/{{ name }}.json;
 | {{ measure }} | {{ "%.2f" | format(cell.score) }} | {{ interval }} | `{{ cell.signature | replace("|", "\\|") }}` |
 {% endfor %}
 {% else %}
-No score of these weights is recorded.
+No score of these weights with these settings of the search is recorded.
 {% endif %}
 """
 JINJA = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
@@ -107,9 +110,9 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] 
 
     `description` is the metadata of the weights: the averaged steps.
     """
-    root, run = Path(PARAMS).resolve().parent, folder.resolve().parent.name
+    run = folder.resolve().parent.name
     known = content(Path("results", f"{run}.json"))
-    if known is None or folder.resolve() != root / "models" / run / "average":
+    if known is None or folder.resolve() != Path("models", run, "average").resolve():
         return None
     settings = within(known, "training", "settings", "model") or {}
     same_model = read_saved(ModelConfig, settings, f"results/{run}.json") == read_settings(folder)[0]
@@ -132,17 +135,20 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
     known, path = None if stale else known_of(folder, description), folder / TEXT
     text = read_saved(TextConfig, read_json(path), str(path)) if path.exists() else None
     what, licence = data_of(known["corpus"]) if known else ("unknown", None)
+    scores, used = within(known, "score", "test", "average"), within(known, "translations", "settings", "decoding") or {}
+    if any(used.get(key) != getattr(decoding, key) for key in SEARCH):
+        scores = None
     return JINJA.from_string(CARD).render(
         name=known["run"] if known else "A Transformer",
         languages=text.languages if text else None,
-        index=indexed(known, licence) if known else {},
+        index=indexed(known, licence, scores) if known else {},
         code=JINJA.from_string(USE[kind]).render(vars(decoding)),
         kind=kind,
         state=normalised(text, kind),
         decoding=decoding,
         what=what,
         licence=licence or UNKNOWN,
-        scores=within(known, "score", "test", "average"),
+        scores=scores,
     )
 
 
@@ -151,13 +157,14 @@ def normalised(text: TextConfig | None, kind: str) -> str:
     if not text:
         return "was normalised in training"
     steps = [*(STEPS[key] for key in STEPS if getattr(text, key)), "control and invisible characters are removed"]
+    steps.append("every run of white space becomes one space, and none stays at the ends")
     does = "is" if kind == "transformer" else "has to be"
-    return f"{does} normalised as the training text was: {'; '.join(steps)}, every other space becomes one space"
+    return f"{does} normalised as the training text was: {'; '.join(steps)}"
 
 
-def indexed(known: Mapping[str, Any], licence: str | None) -> dict[str, Any]:
+def indexed(known: Mapping[str, Any], licence: str | None, scores: Mapping[str, Any] | None) -> dict[str, Any]:
     """The licence, the data and the scores as the Hugging Face Hub reads them from the card's first lines."""
-    found = within(known, "score", "test", "average", "metrics") or {}
+    found = scores["metrics"] if scores else {}
     metrics = [{"type": name.partition("-")[0], "name": name, "value": cell["score"]} for name, cell in found.items()]
     of = {"task": {"type": "translation"}, "dataset": {"name": f"{known['corpus']} test", "type": known["corpus"]}}
     model = {"name": known["run"], "results": [{**of, "metrics": metrics}] if metrics else []}

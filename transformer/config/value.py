@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from transformer.config.reading import Count, Limits, Positive, Seed
+from transformer.config.reading import LARGEST, Count, Limits, Positive, Seed
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class ValueConfig:
 
     score: Literal["bleu", "chrf", "source_probability"]
     sentences: Count
-    bins: Annotated[int, Limits(ge=2)]
+    bins: Annotated[int, Limits(ge=2, le=LARGEST)]
     hidden: Count
     steps: Count
     batch: Count

@@ -112,4 +112,4 @@ def example(run: str, folder: Path) -> Figure | None:
     canvas = attention_map(sentence, "cross", weights["cross"][-1:].astype(float).mean(axis=1, keepdims=True))
     text = f"Attention of the decoder to the source in {run}, for “{plain(sentence['source'])}”"
     caption = f"{text}: the last layer, mean of its heads. A row is a piece of the translation, a column one of the source."
-    return drawn("attention", canvas, caption, f"{text}: dark cells near the diagonal and where the word order differs.")
+    return drawn("attention", canvas, caption, f"{text}: the darker a cell, the larger the weight.")

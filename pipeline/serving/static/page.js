@@ -155,7 +155,8 @@ byId("alternatives").addEventListener("keydown", (event) => {
   if (event.key === "Escape") byId("close").click();
   if (!step) return;
   event.preventDefault();
-  buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length].focus();
+  const at = buttons.indexOf(document.activeElement);  // -1 on the button `close`, which is before the first
+  buttons[(Math.max(at, step < 0 ? 0 : -1) + step + buttons.length) % buttons.length].focus();
 });
 
 async function introduce() {
