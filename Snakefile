@@ -92,9 +92,9 @@ try:
         lock = only_one()
         clear_rwlock()
     with opened() as repo:
-        if workflow.is_main_process and keep_or_put_back():
-            print("snakemake: dvc.lock was incomplete; the last complete one was restored", file=sys.stderr)
         if workflow.is_main_process:
+            if keep_or_put_back():
+                print("snakemake: dvc.lock was incomplete; the last complete one was restored", file=sys.stderr)
             refresh(repo)
         graph = repo.index.graph
         if workflow.is_main_process:

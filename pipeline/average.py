@@ -5,7 +5,7 @@
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
 training text. The folder holds no decoding settings and no scores, so a change of either does not change the folder.
-Removes the saved states of the run's finished trainings, which DVC has recorded by now.
+Removes the saved states of the run's finished trainings, which DVC has recorded.
 """
 
 import argparse

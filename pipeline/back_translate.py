@@ -7,8 +7,8 @@
 Reads params.yaml (base.decoding and base.decoders, changed by back_translations.NAME.decoding; languages and normalise
 of the corpus of the back-translation), the model folder and the monolingual text. Writes the translations to
 train.SOURCE and the monolingual text to train.TARGET. The translations are cleaned and the pairs are filtered with the
-settings of the corpus, also those of which a side stands in its sets dev and test. The report has the counts and the
-settings.
+settings of the corpus; those of which a side stands in its dev or test set are counted, and dropped with `decontaminate`.
+The report has the counts and the settings.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Reads params.yaml (back_translations.NAME.monolingual; languages and normalise of its corpus) and the file or URL named
 there. Writes train.LANGUAGE, in the target language of the corpus, with one clean sentence per line. Lines are
-dropped for the same reasons as training pairs, but for `decontaminate`, which back_translate applies to the pairs. The
+dropped for the same reasons as training pairs, except `decontaminate`, which back_translate applies to the pairs. The
 report counts read, kept, dropped, changed, empty and invalid lines.
 """
 

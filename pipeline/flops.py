@@ -53,7 +53,7 @@ def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
 def main(arguments: argparse.Namespace) -> None:
     counted = counted_of(arguments.training, arguments.corpus)
     write_json(arguments.out, {"analytic": counted})
-    tracking.mirror(arguments.out.parent)
+    tracking.mirror(arguments.training)
     print(f"{arguments.run}: {counted['training_flops']:.2e} operations counted")
 
 

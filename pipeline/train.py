@@ -16,6 +16,7 @@ runs machine.processes processes.
 """
 
 import argparse
+import hashlib
 import os
 import shutil
 import signal
@@ -113,17 +114,18 @@ def tell(text: str) -> None:
 
 
 class Interruption:
-    """A call of the object returns True after SIGTERM, SIGINT or the time limit.
+    """A call of the object returns True after SIGTERM, SIGINT, SIGHUP or the time limit.
 
     In a worker, it also returns True after the process that started the worker has ended. `Trainer.run` calls
-    the object after every step. The constructor installs the handlers of both signals.
+    the object after every step. The constructor installs the handlers of the signals.
     """
 
     def __init__(self, limit_minutes: float | None) -> None:
         self.reason: str | None = None
         self.parent = os.getppid()
         self.started, self.limit_minutes = time.monotonic(), limit_minutes
-        for number in (signal.SIGTERM, signal.SIGINT):
+        hangup = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]  # nohup ignores it
+        for number in (signal.SIGTERM, signal.SIGINT, *hangup):
             signal.signal(number, self.note)
 
     def note(self, number: int, _frame: Any) -> None:
@@ -198,7 +200,8 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         summary = arguments.scores / "training.json"
         write_json(summary, outcome.summary(training, settings, binarised["sum"]))
         write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))
-        (place / workspace.PUBLISHED).touch()
+        with open(summary, "rb") as file:
+            (place / workspace.PUBLISHED).write_text(hashlib.file_digest(file, "md5").hexdigest())
         if others := workspace.unfinished(run):
             where = ", ".join(map(str, others))
             tell(f"unfinished trainings of {run} with other settings are still there; `rm -r` removes them: {where}")

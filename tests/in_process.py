@@ -61,7 +61,7 @@ def run(command: list[str]) -> None:
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
     """Work in `folder`. At the end, restore the signal handlers, which a training replaces."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         try:

@@ -17,6 +17,7 @@ from pipeline.tracking import client as tracking
 from pipeline.tracking import store, trainings
 from pipeline.tracking.trainings import mirror_live, mirror_run, read_curve
 from pipeline.workflow.times import write_times
+from tests import in_process
 from tests.projects import ROOT
 from tests.settings.test_searches import SEARCH, result
 from transformer.config.reading import UserError
@@ -136,6 +137,8 @@ def mirror(folder: Path) -> None:
 
 def test_a_run_shows_its_files(project):
     write_scores(project / "scores/tiny")
+    in_process.run(["pipeline.commands.track", "scores/tiny/training.json"])
+    assert [run["name"] for run in content()] == ["tiny"], "the scores beside a new training may be of the one before"
     mirror(project / "scores/tiny")
     training, decoding = content()
     assert training["name"] == "tiny" and training["status"] == "FINISHED"

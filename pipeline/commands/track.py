@@ -9,23 +9,26 @@ import warnings
 from pathlib import Path
 
 from pipeline.tracking.store import opened, uri, without_user
-from pipeline.tracking.trainings import mirror_run, mirror_search
+from pipeline.tracking.trainings import mirror_run, mirror_search, mirror_trained
 from pipeline.workflow import stage
 from transformer.config.reading import UserError, placed
 
-SCORES = Path("scores")
+SCORES, TRAINING = Path("scores"), "training.json"
 
 
 def main(arguments: argparse.Namespace) -> None:
     logging.disable()  # MLflow and Alembic log to standard error
     warnings.simplefilter("ignore")
-    runs = [path.parent for path in SCORES.glob("*/training.json")]
+    runs = [path.parent for path in SCORES.glob(f"*/{TRAINING}")]
     paths = arguments.paths or sorted([*runs, *SCORES.glob("searches/*.json")])
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist; the folder of a run or the file of a search in scores/ is expected")
         with placed(str(path), ": "), opened():
-            (mirror_search if path.is_file() else mirror_run)(path)
+            if path.name == TRAINING:  # for `flops`: the scores beside it may be of the training before
+                mirror_trained(path.parent)
+            else:
+                (mirror_search if path.is_file() else mirror_run)(path)
     print(f"{without_user(uri())} now has {len(paths)} runs and searches")
 
 

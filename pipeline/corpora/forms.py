@@ -102,7 +102,7 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
     try:
         for chunk in itertools.chain(chunks, [b""]):
             returns += chunk.count(b"\r") - chunk.count(b"\r\n")
-            if SHIFTED in chunk or chunk.count(0) > len(chunk) // 20:
+            if SHIFTED in chunk or chunk.count(0) > 1 + len(chunk) // 20:
                 raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
             try:
                 decoder.decode(chunk, not chunk)
@@ -222,7 +222,7 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
         if not sides or any(side.type not in (pyarrow.string(), pyarrow.large_string()) for side in sides):
             held = ", ".join(f"{each.name} ({each.type})" for each in fields)
             raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {held}")
-        for batch in file.iter_batches(columns=[side.name for side in sides]):
+        for batch in file.iter_batches(1024, columns=[side.name for side in sides]):
             table = pyarrow.Table.from_batches([batch]).flatten()
             size += table.nbytes
             refuse_bomb(size, path.stat().st_size, str(path))

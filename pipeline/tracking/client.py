@@ -62,7 +62,7 @@ def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib
 
 
 def mirror(path: Path) -> None:
-    """Mirror the folder of a run, scores/RUN, or the file of a search. Never raises."""
+    """Mirror the folder of a run, scores/RUN, its training.json alone, or the file of a search. Never raises."""
     with process("pipeline.commands.track", str(path)):
         pass
 

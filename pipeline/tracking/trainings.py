@@ -64,11 +64,15 @@ def mirror_training(
     return record(run, identity, status, dict(leaves(settings)), texts(known) | texts(timing), metrics, curve)
 
 
+def mirror_trained(folder: Path) -> str:
+    """Mirror the training of a run, scores/RUN, without its decoding. Returns the identifier of its run in MLflow."""
+    run, training, curve = folder.name, read_json(folder / "training.json"), read_curve(folder / "training.jsonl")
+    return mirror_training(run, training, curve, "FINISHED", training_times(run), content(folder / "flops.json") or {})
+
+
 def mirror_run(folder: Path) -> None:
     """Mirror the score files of a trained run, scores/RUN, and those of its decoding if they exist."""
-    run = folder.name
-    training, curve = read_json(folder / "training.json"), read_curve(folder / "training.jsonl")
-    parent = mirror_training(run, training, curve, "FINISHED", training_times(run), content(folder / "flops.json") or {})
+    run, parent = folder.name, mirror_trained(folder)
     if (decoding := content(folder / TRANSLATIONS)) is None:
         return
     settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since

@@ -5,7 +5,7 @@ change resumes the first one. After a change of code only, the user decides whet
 
 DVC records a training after its stage has ended. If DVC fails or is killed before that, its next start removes the outputs
 and runs the stage again. The folder of a finished training is therefore only marked, and the stage then writes the outputs
-again without a step. The stage `average`, which runs after DVC has recorded the training, removes the folder.
+again without a step. Once DVC has recorded the training, the stage `average` removes the folder, and a start trains again.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from transformer.files import read_json, write_json
 
 WORK = Path("work")
 STATE = "state.safetensors"  # as in transformer/store.py
-PUBLISHED = "published"  # an empty file: all outputs of the training are written
+PUBLISHED = "published"  # all outputs of the training are written; holds the md5 of training.json, as dvc.lock does
 UNDO = "undo the change, and the same command records it"
 
 
@@ -44,10 +44,14 @@ def lock(run: str) -> AbstractContextManager:
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     """Return the folder of the training, and the digests of the other code versions that made its state.
 
-    Adds `code` to code.json, and removes the mark of a finished training. Raises UserError if the folder has a state that
-    another version of the code saved, and the user has not accepted it.
+    Removes what is left of a finished training that DVC has recorded. Adds `code` to code.json, and removes the mark of a
+    finished training. Raises UserError if the folder has a state that another version of the code saved, and the user has
+    not accepted it.
     """
-    place = folder(run, key)
+    place, recorded = folder(run, key), Path("dvc.lock")
+    mark = place / PUBLISHED
+    if mark.exists() and recorded.exists() and mark.read_text() in recorded.read_text():
+        remove(place)
     history = history_of(place) if (place / STATE).exists() else []
     if history and history[-1] != code:
         raise UserError(
@@ -55,7 +59,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
             f"resumes it with the current code, `rm -r {place}` removes it"
         )
     earlier = [entry for entry in history if entry != code]
-    (place / PUBLISHED).unlink(missing_ok=True)
+    mark.unlink(missing_ok=True)
     write_json(place / "code.json", [*earlier, code])
     return place, earlier
 

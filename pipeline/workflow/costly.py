@@ -1,4 +1,4 @@
-"""Finds long trainings whose outputs are complete on this machine, and which are stale because of code or a lost cache."""
+"""Finds long trainings with complete outputs here that are stale by code, a lost cache or settings they do not use."""
 
 import os
 import sys

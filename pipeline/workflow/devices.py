@@ -27,7 +27,6 @@ from pipeline.settings.values import value_run
 from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.decoding import DecodingConfig
 
-LOCKS = Path(tempfile.gettempdir()) / f"gpus-of-{os.getuid()}"
 HELD: list[Any] = []  # the locks of this process, which end with it
 STAGES = Path("dvc.yaml")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -117,9 +116,10 @@ def claim(number: int) -> None:
 
 def locked(gpu: str) -> bool:
     """Lock a GPU until this process ends. Returns whether it was free."""
-    LOCKS.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.gettempdir()) / f"gpus-of-{os.getuid()}"  # not at import, which would fail on a full disk
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        HELD.append(FileLock(LOCKS / gpu.replace("/", "-"), blocking=False).acquire())
+        HELD.append(FileLock(folder / gpu.replace("/", "-"), blocking=False).acquire())
     except Timeout:
         return False
     return True

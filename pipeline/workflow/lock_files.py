@@ -81,7 +81,7 @@ def clear_rwlock() -> None:
 def writing() -> dict[str, int]:
     """Return the paths that running DVC processes are writing, each with the id of its process.
 
-    None if DVC's list does not exist or only a part of it was written.
+    There are none if DVC's list does not exist or only a part of it was written.
     """
     try:
         write = json.loads(RWLOCK.read_bytes()).get("write", {})

@@ -19,7 +19,7 @@ from pipeline.workflow.devices import claim_for
 from pipeline.workflow.unchanged import inputs, require_recorded, require_unchanged
 from transformer.config.reading import UserError
 
-OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages
+OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages but `code`
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
@@ -33,7 +33,9 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
     open_missing()
-    before, name = {}, os.environ.get("DVC_STAGE", "")
+    # Started in a subfolder, DVC puts the path of dvc.yaml before the name.
+    before, name = {}, os.environ.get("DVC_STAGE", "").rpartition(":")[2]
+    os.environ["DVC_STAGE"] = name
     try:
         try:
             arguments = parser.parse_args()
@@ -101,11 +103,12 @@ def drop_unwritten() -> None:
 def require_within() -> None:
     """Raise UserError if a folder of outputs is a link to another place, where DVC cannot record the outputs of a stage."""
     folders = [path for top in map(Path, OUTPUTS) for path in (top, *top.glob("*/"), *top.glob("*/*/"))]
-    for folder in folders:
+    for folder in (*folders, Path("work"), Path("work/code")):
         if not (place := folder.resolve()).is_relative_to(Path.cwd()):
             raise UserError(
                 f"{folder} is a link to {place}, and DVC records outputs only within the project: move the folder back. To "
-                "use another disk, move .dvc/cache to a PATH there, and run `dvc config --local cache.dir PATH`"
+                "use another disk, move .dvc/cache to a PATH there, and run `dvc config --local cache.dir PATH`; "
+                "work/downloads and the folders of trainings in work/ can be links"
             )
 
 

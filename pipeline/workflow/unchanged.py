@@ -1,20 +1,22 @@
-"""Stops a stage whose code is not the recorded code, and a stage whose code or settings change while it runs.
+"""Stops a stage whose code is not the recorded code, and a stage whose code, settings or text change while it runs.
 
-DVC hashes code and settings when a stage ends, so it would record changed ones for outputs of the old ones.
+DVC hashes all dependencies when a stage ends, so it would record changed ones for outputs of the old ones.
 """
 
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pipeline import code
+from pipeline.settings.addresses import TEXT
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from pipeline.settings.studies import STUDIES
 from pipeline.workflow.devices import definitions
 from transformer.config.reading import UserError
-from transformer.files import atomic, sha256
+from transformer.files import atomic
 
 AGAIN = "its outputs are not recorded, and the same command runs it again"
 
@@ -34,10 +36,16 @@ def shortened(paths: list[str]) -> str:
 
 
 def inputs() -> dict[str, Any]:
-    """Return the code and the settings that DVC records for the stage that it is running, or {} if it is running none."""
-    stage = os.environ.get("DVC_STAGE", "")
-    studies = {str(STUDIES): sha256(STUDIES)} if stage == "report" else {}
-    return {"its code": code.described(stage.partition("@")[0]), **settings_of(stage, load()), **studies} if stage else {}
+    """Return what the user may edit while DVC runs a stage: its code, its settings and the files that these name in text/.
+
+    Returns {} if DVC is running none.
+    """
+    if not (stage := os.environ.get("DVC_STAGE", "")):
+        return {}
+    settings = settings_of(stage, load())
+    named = [STUDIES] if stage == "report" else [path for path in Path(TEXT).rglob("*") if str(path) in repr(settings)]
+    times = {str(path): path.stat().st_mtime_ns for path in named if path.is_file()}
+    return {"its code": code.described(stage.partition("@")[0]), **settings, **times}
 
 
 def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +55,7 @@ def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind, _, key = stage.partition("@")
     definition = definitions()[kind]
-    block = params[definition["foreach"].strip("${}")] if key else {}
+    block = params.get(definition["foreach"].strip("${}")) if key else None
     known = {"key": key, "item": within(block, key) if isinstance(block, Mapping) else key}
     paths = [
         re.sub(r"\$\{([\w.]+)\}", lambda found: str(within(known, *found[1].split("."))), path)

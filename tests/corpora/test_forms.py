@@ -209,6 +209,10 @@ def test_a_file_with_both_sides_that_is_damaged_or_does_not_fit_is_named(refused
     refused(["text/my", *said], {part: "text/my"}, my=data)
 
 
+def test_a_nul_in_a_short_file_is_text(collected):
+    assert collected({"source": "text/a", "target": "text/b"}, a=b"ab\0c\n", b=b"x\n") == [["ab\0c"], ["x"]]
+
+
 def test_codes_within_a_segment_of_tmx_are_no_text(collected):
     data = tmx([[("en", "a <bpt>{b}</bpt>bold<ept>{/b}</ept> <hi>word</hi>\n&amp; more"), ("de", "x")]])
     assert collected({"tmx": "text/my.tmx"}, my_tmx=data) == [["a bold word & more"], ["x"]]

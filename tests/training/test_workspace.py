@@ -1,8 +1,10 @@
 """The folders of unfinished trainings, and what is published at the end."""
 
 import argparse
+import hashlib
 import json
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +123,11 @@ def write_runs(**settings: object) -> None:
         file.truncate()
 
 
+def key_of_run() -> str:
+    _, model, config = run_settings(load(), "run")
+    return train.key_of(model, config, describe(Path("data")))[1]
+
+
 def finished_without_training(short) -> int:
     """The exit status of a start that goes on after the last step."""
     (state,) = Path("work/run").glob("*/state.safetensors")
@@ -148,8 +155,7 @@ def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(shor
     with refused("params.yaml: runs.run changed"):
         short(lambda: write_runs(**SHORT, dropout=0.3))
     (state,) = Path("work/run").glob("*/state.safetensors")
-    _, model, config = run_settings(load(), "run")
-    _, key = train.key_of(model, config, describe(Path("data")))
+    key = key_of_run()
     shutil.copytree(state.parent, workspace.folder("run", key))
     with refused(f"was made with settings and data '{state.parent.name}', now '{key[:16]}'"):
         short(lambda: None)
@@ -187,6 +193,11 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
         assert finished_without_training(short) == 0
         assert Path("times/training.json").exists() and workspace.saved("run") == [place] != workspace.unfinished("run")
         assert files(Path("models")) | files(Path("scores")) == made
+    recorded = hashlib.md5(Path("scores/training.json").read_bytes()).hexdigest()
+    Path("dvc.lock").write_text(f"outs:\n- path: scores/training.json\n  md5: {recorded}\n")
+    assert workspace.claim("run", key_of_run(), "of other code") == (place, []), "it is recorded, so it is made again"
+    assert not (place / "state.safetensors").exists()
+    (place / workspace.PUBLISHED).touch()
     workspace.remove_published("run")
     assert not place.exists()
 
@@ -229,7 +240,7 @@ def test_a_state_of_another_precision_number_of_threads_or_kind_of_cpu_is_not_re
 def test_the_time_limit_is_in_minutes(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(train, "signal", SimpleNamespace(signal=lambda *_: None, SIGTERM=15, SIGINT=2))
+    monkeypatch.setattr(train, "signal", SimpleNamespace(**vars(signal) | {"signal": lambda *_: None}))
     stop, never = train.Interruption(2.0), train.Interruption(None)
     now += 119
     assert not stop()

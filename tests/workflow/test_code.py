@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from pipeline import code
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
-from pipeline.workflow import stage
+from pipeline.workflow import stage, unchanged
 from pipeline.workflow.times import write_times
 from pipeline.workflow.unchanged import settings_of
 from tests import in_process
@@ -153,7 +153,7 @@ def folder(tmp_path, monkeypatch) -> Path:
         shutil.copy(ROOT / name, name)
     Path("work/code").mkdir(parents=True)
     Path("work/code/decode_set").write_text(code.described("decode_set"))
-    monkeypatch.setenv("DVC_STAGE", "decode_set@demo-beam")
+    monkeypatch.setenv("DVC_STAGE", "../dvc.yaml:decode_set@demo-beam")  # as DVC, started in a subfolder, names it
     monkeypatch.setattr(sys, "argv", ["decode_set"])
     text = Path("params.yaml").read_text(encoding="utf-8").replace("decodings: {}", f"decodings:\n  {LINE}", 1)
     Path("params.yaml").write_text(text, encoding="utf-8")
@@ -185,6 +185,21 @@ def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, capsys, old, new
     status = run(lambda _: Path("params.yaml").write_text(text.replace(old, new), encoding="utf-8") and None)
     told = f"decode_set: params.yaml: {path} changed while decode_set@demo-beam ran" if path else ""
     assert bool(status) == bool(path) and capsys.readouterr().err.startswith(told)
+
+
+def test_an_edit_of_a_text_stops_the_stage_that_reads_it(folder, monkeypatch):
+    for path in ("text/demo/train.en.xz", "text/mine/other.en"):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text("before")
+        os.utime(path, (1, 1))
+    monkeypatch.setenv("DVC_STAGE", "download@demo")
+    before = unchanged.inputs()
+    Path("text/mine/other.en").write_text("after")
+    Path("text/demo/new.en").write_text("new")
+    unchanged.require_unchanged(before)
+    Path("text/demo/train.en.xz").write_text("after")
+    with refused("text/demo/train.en.xz changed while download@demo ran; its outputs are not recorded"):
+        unchanged.require_unchanged(before)
 
 
 def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkeypatch):

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -39,7 +40,7 @@ runpy.run_path("stub.py")
 
 @pytest.fixture(autouse=True)
 def own_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr(devices, "LOCKS", tmp_path / "locks")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
@@ -92,13 +93,13 @@ def test_processes_claim_different_gpus_and_a_killed_one_leaves_its_own_free():
 @pytest.mark.parametrize(
     ("setting", "environment"), [({"device": "cpu"}, {}), ({}, {"LOCAL_RANK": "1"}), ({}, {"CUDA_VISIBLE_DEVICES": ""})]
 )
-def test_a_stage_on_a_cpu_and_a_worker_of_a_training_claim_nothing(params, monkeypatch, setting, environment):
+def test_a_stage_on_a_cpu_and_a_worker_of_a_training_claim_nothing(params, tmp_path, monkeypatch, setting, environment):
     monkeypatch.chdir(ROOT)
     for name, value in {"CUDA_VISIBLE_DEVICES": "0,1", **environment}.items():
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
     devices.claim_for("train", {**params, "machine": {**params["machine"], **setting}})
-    assert dict(os.environ) == before and not devices.LOCKS.exists()
+    assert dict(os.environ) == before and not list(tmp_path.iterdir())
 
 
 def test_a_stage_claims_what_dvc_yaml_states(params, monkeypatch):

@@ -53,7 +53,7 @@ def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     assert cached(project, CHECKPOINTS).exists()
 
 
-@pytest.mark.parametrize("folder", ["results", "models/demo-tiny", "scores/corpora/demo"])
+@pytest.mark.parametrize("folder", ["results", "models/demo-tiny", "scores/corpora/demo", "work/code"])
 def test_a_folder_of_outputs_outside_the_project_is_refused_before_a_stage_runs(project, tmp_path, folder):
     (project.root / folder).mkdir(parents=True, exist_ok=True)
     shutil.move(project.root / folder, tmp_path / "elsewhere")
