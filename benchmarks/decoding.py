@@ -191,13 +191,10 @@ def task_of(arguments: argparse.Namespace) -> tuple[Task, Callable[[Batch], str]
 
 def measure(arguments: argparse.Namespace) -> Iterator[Table]:
     task, bleu = task_of(arguments)
-    label, auto = (
-        f"{arguments.shape}, random" if arguments.shape else str(arguments.model),
-        precision_of("auto", device_of("auto")),
-    )
-    chosen: list[tuple[str, Any]] = [
-        (system, precision) for precision in dict.fromkeys((auto, "float32")) for system in SYSTEMS
-    ]
+    label = f"{arguments.shape}, random" if arguments.shape else str(arguments.model)
+    auto = precision_of("auto", device_of("auto"))
+    precisions = dict.fromkeys((auto, "float32"))
+    chosen: list[tuple[str, Any]] = [(system, precision) for precision in precisions for system in SYSTEMS]
     tasks = {
         f"{system}, {precision}": replace(task, system=system, config=replace(task.config, precision=precision))
         for system, precision in [*chosen, ("CTranslate2", "int8")]
@@ -218,9 +215,7 @@ if __name__ == "__main__":
     parser.add_argument("model", type=Path, nargs="?", help="a model folder, as written by average")
     parser.add_argument("text", type=Path, nargs="?", help="a file of source lines")
     parser.add_argument("--reference", type=Path, help="a file of reference translations")
-    parser.add_argument(
-        "--shape", choices=("tiny", "small", "base", "big"), help="use random weights of this shape instead"
-    )
+    parser.add_argument("--shape", choices=("tiny", "small", "base", "big"), help="use random weights of this shape")
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     record.run(measure, parser)

@@ -1,4 +1,4 @@
-"""What the four layers of Table 1 cost (section 4): time, memory, sequential operations and path length.
+"""What the four layers of Table 1 cost (section 4): time and memory.
 
     python -m benchmarks.layers [--rounds 4] [--out results/layers/layers.json]
 
@@ -32,7 +32,6 @@ from transformer.attention import attention_weights
 from transformer.files import write_json
 
 LARGE = (256, 512, 1024)  # n and d for the fits: at small sizes, constant costs hide the growth
-COUNTED = 64  # n for the sequential operations and the path length
 KERNEL, NEIGHBOURHOOD = 3, 16  # k of the convolution; r, positions on either side
 
 
@@ -103,41 +102,18 @@ class Kind:
     layer: a layer for d, k and r.
     kept: how many numbers the backward pass needs from the forward pass, without the weights. They are the input, the
     states and the attention weights.
-    sequential: the rounds, each of which computes all positions whose inputs are ready, as a function of n.
-    path: the longest of the shortest paths between two positions, as a function of n, k and r. A step is one layer of a
-    stack, or one position of the recurrent layer. The convolutions are dilated by powers of k, as in ByteNet.
     """
 
     layer: Callable[[int, int, int], nn.Module]
     kept: Callable[[int, int, int, int], float]
-    sequential: Callable[[int], int]
-    path: Callable[[int, int, int], int]
 
 
 KINDS = {
-    "self-attention": Kind(
-        lambda d, k, r: SelfAttention(),
-        lambda n, d, k, r: n**2 + n * d,
-        lambda n: 1,
-        lambda n, k, r: 1,
-    ),
-    "recurrent": Kind(
-        lambda d, k, r: Recurrent(d),
-        lambda n, d, k, r: (2 * n + 1) * d,
-        lambda n: n,
-        lambda n, k, r: n - 1,
-    ),
-    "convolutional": Kind(  # a path covers the 2n - 1 distances from -(n - 1) to n - 1
-        lambda d, k, r: Convolutional(d, k),
-        lambda n, d, k, r: n * d,
-        lambda n: 1,
-        lambda n, k, r: math.ceil(round(math.log(2 * n - 1, k), 9)),
-    ),
+    "self-attention": Kind(lambda d, k, r: SelfAttention(), lambda n, d, k, r: n**2 + n * d),
+    "recurrent": Kind(lambda d, k, r: Recurrent(d), lambda n, d, k, r: (2 * n + 1) * d),
+    "convolutional": Kind(lambda d, k, r: Convolutional(d, k), lambda n, d, k, r: n * d),
     "self-attention (restricted)": Kind(
-        lambda d, k, r: RestrictedSelfAttention(r),
-        lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n,
-        lambda n: 1,
-        lambda n, k, r: math.ceil((n - 1) / r),
+        lambda d, k, r: RestrictedSelfAttention(r), lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n
     ),
 }
 
@@ -178,7 +154,7 @@ def power_law(costs: dict[tuple[int, int], float]) -> dict[str, float]:
 
 
 def measured(kind: str, rounds: int, lengths: Sequence[int] = LARGE, widths: Sequence[int] = LARGE) -> dict[str, Any]:
-    """A row of Table 1. The time of a layer is the shortest of all rounds; the operations and paths are at n = COUNTED."""
+    """A row of Table 1. The time of a layer is the shortest of all rounds."""
     times: dict[tuple[int, int], float] = {}
     kept: dict[tuple[int, int], float] = {}
     for _, n, d in product(range(rounds), lengths, widths):
@@ -192,8 +168,6 @@ def measured(kind: str, rounds: int, lengths: Sequence[int] = LARGE, widths: Seq
         "time": power_law(times),
         "memory": power_law(kept),
         "expected_memory": power_law(counted),
-        "sequential_operations": KINDS[kind].sequential(COUNTED),
-        "path_length": KINDS[kind].path(COUNTED, KERNEL, NEIGHBOURHOOD),
     }
 
 
@@ -201,7 +175,7 @@ def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     layers = {kind: measured(kind, arguments.rounds) for kind in KINDS}
     here = hardware(torch.device("cpu"))
-    sizes = {"n_d": [LARGE[0], LARGE[-1]], "k": KERNEL, "r": NEIGHBOURHOOD, "counted_at_n": COUNTED}
+    sizes = {"n_d": [LARGE[0], LARGE[-1]], "k": KERNEL, "r": NEIGHBOURHOOD}
     made_on = {"hardware": f"{here['hardware']}, {here['instructions']}", "torch": here["torch"], "commit": commit()}
     write_json(arguments.out, {**made_on, "settings": sizes, "layers": layers})
 

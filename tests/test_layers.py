@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import layers
@@ -82,43 +81,6 @@ def test_the_memory_of_a_layer_is_the_count():
     assert kept_bytes(lambda: linear(x), linear.parameters()) == 15 * FLOAT
 
 
-# Path lengths and sequential operations
-
-
-def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
-    """Return which positions each position reads in one step, [n, n]: true at [i, j] if position i reads position j.
-
-    A step is one layer of a stack, or one position of the recurrent layer. The convolution of step `step` is dilated by
-    k^step, as in ByteNet, but by at most n - 1. Without dilation the path length would be O(n / k).
-    """
-    distance = torch.arange(n)[:, None] - torch.arange(n)
-    if kind == ATTENTION:
-        return torch.ones(n, n, dtype=torch.bool)
-    if kind == RESTRICTED:
-        return distance.abs() <= r
-    if kind == RECURRENT:
-        return (distance == 0) | (distance == 1)
-    dilation = min(k**step, n - 1)
-    return (distance % dilation == 0) & (distance.abs() <= k // 2 * dilation)
-
-
-def path_length(kind: str, n: int, k: int, r: int) -> int:
-    """Return the length of the longest of the shortest paths between two positions, in steps."""
-    reached, steps = torch.eye(n, dtype=torch.bool), 0
-    while True:
-        further = (reads(kind, n, k, r, steps).float() @ reached.float()) > 0
-        if torch.equal(further, reached):
-            return steps
-        reached, steps = further, steps + 1
-
-
-@pytest.mark.parametrize("n, k, r", [(2, 3, 1), (9, 3, 2), (27, 5, 4), (64, 3, 16), (50, 7, 7)])
-def test_paths_and_sequential_operations_are_those_of_the_graph(n, k, r):
-    for kind in KINDS:
-        assert layers.KINDS[kind].sequential(n) == (n if kind == RECURRENT else 1), kind
-        assert layers.KINDS[kind].path(n, k, r) == path_length(kind, n, k, r), kind
-
-
 # Table 1
 
 
@@ -127,11 +89,9 @@ def test_a_small_measurement_makes_a_row_of_table_1(tmp_path):
     for kind, cost in rows.items():
         powers = [[cost[key][power] for power in "nd"] for key in ("memory", "expected_memory")]
         assert powers[0] == pytest.approx(powers[1]), kind
-    sizes = {"n_d": [32, 128], "k": 3, "r": 16, "counted_at_n": 64}
+    sizes = {"n_d": [32, 128], "k": 3, "r": 16}
     path = tmp_path / "layers.json"
     path.write_text(json.dumps({"hardware": "Some CPU", "settings": sizes, "layers": rows}))
     table, time = table1(path), rows[ATTENTION]["time"]
     assert list(table.frame["layer"]) == [row.layer for row in TABLE1] and "on Some CPU" in table.notes[-1]
     assert table.frame["time grows as"][0] == f"n^{time['n']:.2f} d^{time['d']:.2f}"
-    assert list(table.frame["sequential operations, counted"]) == [1, 64, 1, 1]
-    assert list(table.frame["path length, computed"]) == [1, 63, 5, 4]

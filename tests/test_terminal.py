@@ -13,7 +13,7 @@ import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline.commands import plan
-from pipeline.commands.plan import Training
+from pipeline.commands.plan import Sizes, training
 from pipeline.settings.selection import run_settings
 from pipeline.workflow import results
 from pipeline.workflow.progress import Progress, place_of
@@ -274,11 +274,11 @@ def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third
     assert plan.last_rate() == (1e11, "the last training here (first)"), "the times are of another training"
     _, model, config = run_settings(params, "demo-tiny")
     config = dataclasses.replace(config, steps=1000, evaluate_every=10**9)
-    one = Training(model, config, *plan.sizes(params, "demo"))
-    often = dataclasses.replace(one, config=dataclasses.replace(one.config, evaluate_every=10))
-    assert one.seconds(2e10) == pytest.approx(one.flops / 2e10)
-    dev = one.dev * (one.source + one.target) * one.flops / one.tokens / 2e10
-    assert often.seconds(2e10) - one.seconds(2e10) == pytest.approx(100 * dev / 3)
+    of = plan.sizes(params, "demo")
+    one, often = (training(model, each, of, 2e10) for each in (config, dataclasses.replace(config, evaluate_every=10)))
+    assert one["time here"] == pytest.approx(one["operations"] / 2e10)
+    dev = of.dev * (of.source + of.target) * one["operations"] / one["tokens"] / 2e10
+    assert often["time here"] - one["time here"] == pytest.approx(100 * dev / 3)
 
 
 @pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])
@@ -291,12 +291,10 @@ def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run):
     pairs = 29_000 if run.startswith("multi30k") else 40_000
     means = [done[f"{side}_tokens"] / epoch / pairs for side in ("source", "target")]
     vocabulary = 4000 if run.startswith("multi30k") else 2000
-    one = Training(model, config, *means, vocabulary, 500)
-    assert one.tokens == pytest.approx(done["source_tokens"] + done["target_tokens"], rel=0.03)
-    assert one.flops == pytest.approx(counted, rel=0.05)
-    assert one.parameters == done["parameters"]
-    ratio = done["source_squared"] / done["target_squared"]
-    assert one.lengths.source_squared / one.lengths.target_squared == pytest.approx(ratio, rel=0.05)
+    one = training(model, config, Sizes(*means, vocabulary, 500), 1e10)
+    assert one["tokens"] == pytest.approx(done["source_tokens"] + done["target_tokens"], rel=0.03)
+    assert one["operations"] == pytest.approx(counted, rel=0.05)
+    assert plan.parameters(model, vocabulary) == done["parameters"]
 
 
 def test_the_size_of_a_built_corpus_is_that_of_its_report(params, tmp_path, monkeypatch):
@@ -313,13 +311,13 @@ def test_the_plan_has_the_disk_of_all_files_and_the_memory_of_both_sides(tmp_pat
     assert run(build(tmp_path, config, settings()))
     sizes = {path.name: len(data) for path, data in files(tmp_path).items()}
     published = sum(size for name, size in sizes.items() if name.startswith("step-"))
-    one = Training(settings(), config, 10, 10, 90, 20)
-    assert one.disk == pytest.approx(sum(sizes.values()) + 2 * published * 4 / 3, rel=0.1), "three, and their average"
-    half = dataclasses.replace(one, config=training_settings(keep=3, micro_batch_tokens=config.micro_batch_tokens // 2))
+    less = training_settings(keep=3, micro_batch_tokens=config.micro_batch_tokens // 2)
+    one, half = (training(settings(), each, Sizes(10, 10, 90, 20), 1e10) for each in (config, less))
+    assert one["disk"] == pytest.approx(sum(sizes.values()) + 2 * published * 4 / 3, rel=0.1), "three, and their average"
     # By hand, with N = 2, d_model = 32 and d_ff = 64: embeddings; four projections with their biases, once in each layer of
     # the encoder and twice in the decoder; two linear maps with their biases; gains and biases of 2 and 3 norms.
     attention, linear, norm = 4 * (32 * 32 + 32), 2 * 32 * 64 + 64 + 32, 2 * 32
     weights = 90 * 32 + 2 * (attention + linear + 2 * norm) + 2 * (2 * attention + linear + 3 * norm)
     tokens, kept = 2 * config.micro_batch_tokens * 0.97, plan.KEPT * 2 * (8 * 32 + 2 * 64)
     without = 330e6 + 4 * 4 * weights  # a weight, its gradient and Adam's two moments
-    assert (one.memory, half.memory) == pytest.approx((without + tokens * kept, without + tokens / 2 * kept))
+    assert (one["memory"], half["memory"]) == pytest.approx((without + tokens * kept, without + tokens / 2 * kept))

@@ -26,7 +26,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from pipeline.commands.status import State, not_done
+from pipeline.commands.status import not_done
 from pipeline.reporting.model_card import card
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, decoding_of, folder_of, label_of
@@ -215,13 +215,6 @@ def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
 FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2, "transformer": write_own}
 
 
-def stale_stage(folder: Path) -> State | None:
-    """Return the first stage that is not up to date of the run of params.yaml whose model is in `folder`, or None."""
-    run = label_of(str(folder))
-    here = folder.resolve() == Path("models", run, "average").resolve()
-    return not_done(run).get(run) if here else None
-
-
 def main(arguments: argparse.Namespace) -> None:
     source, decoding = folder_of(arguments.run), decoding_of(arguments.run)
     model, description = load_model(source / WEIGHTS, torch.device("cpu"))
@@ -229,8 +222,11 @@ def main(arguments: argparse.Namespace) -> None:
         require_exportable(model.config, source)
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
-    if stale := stale_stage(source):
-        print(f"export: {stale}, so the model card has neither scores nor data", file=sys.stderr)
+    run = label_of(str(source))
+    own = source.resolve() == Path("models", run, "average").resolve()  # the model of a run of this project
+    stale = not_done(run) if own else {}
+    for state in stale.values():
+        print(f"export: {state}, so the model card has neither scores nor data", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / VOCABULARY, folder, decoding)
         text = card(source, description, arguments.format, decoding, bool(stale))

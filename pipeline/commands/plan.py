@@ -14,9 +14,8 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,72 +52,22 @@ TRAINED_WEIGHT = 16  # bytes of a weight, its gradient and Adam's two moments
 KEPT = 4.9
 
 
-@dataclass(frozen=True)
-class Training:
-    """A planned training."""
+class Sizes(NamedTuple):
+    """The sizes of a corpus: the mean numbers of pieces of a sentence, the vocabulary, and the pairs of its dev set."""
 
-    model: ModelConfig
-    config: TrainingConfig
-    source: float  # mean number of pieces per sentence
+    source: float
     target: float
     vocabulary: int
-    dev: int  # pairs of the dev set
-
-    @property
-    def parameters(self) -> int:
-        """The number of weights, counted in a model that takes no memory for them."""
-        import torch  # other plans do not need it
-
-        from transformer.model import Transformer
-
-        with torch.device("meta"):
-            return sum(weight.numel() for weight in Transformer(self.model, self.vocabulary).parameters())
-
-    @property
-    def lengths(self) -> Lengths:
-        """The estimated sums over the pairs of all steps."""
-        pairs = self.config.steps * self.config.batch_tokens * FULL / max(self.source, self.target)
-        n, m = pairs * self.source, pairs * self.target
-        seen, predicted = self.source * SPREAD, self.target * SPREAD
-        return Lengths(*map(round, (n, m, n * seen, m * predicted, m * seen)))
-
-    @property
-    def tokens(self) -> int:
-        return self.lengths.source_tokens + self.lengths.target_tokens
-
-    @property
-    def flops(self) -> int:
-        passes = 2 if self.config.r_drop else 1
-        return sum(training_flops(forward_flops(self.model, self.vocabulary, self.lengths), passes).values())
-
-    def seconds(self, rate: float) -> float:
-        """The time at this many operations per second, with evaluations on dev, which are forward passes only."""
-        evaluated = self.config.steps / self.config.evaluate_every * self.dev * (self.source + self.target)
-        return self.flops / self.tokens * (self.tokens + evaluated / 3) / rate
-
-    @property
-    def disk(self) -> int:
-        """Bytes of checkpoints, average, their copies in DVC's cache, and the folder in work/, which `average` removes."""
-        weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
-        return weights * self.parameters * 4
-
-    @property
-    def memory(self) -> float:
-        """Peak memory in bytes: the process, weights, gradients, moments, and what is kept for the backward pass."""
-        part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
-        both = (self.source + self.target) / max(self.source, self.target)
-        kept = KEPT * self.model.N * (8 * self.model.d_model + 2 * self.model.d_ff)
-        return PROCESS + self.parameters * TRAINED_WEIGHT + part * both * kept
+    dev: int
 
 
-def sizes(params: Mapping[str, Any], corpus: str) -> tuple[float, float, int, int]:
-    """The last four entries of `Training` for a corpus."""
+def sizes(params: Mapping[str, Any], corpus: str) -> Sizes:
     vocabulary = params["base"]["vocabulary"] | params["corpora"][text_corpus(params, corpus)]["vocabulary"]
     built = within(content(Path("scores/corpora", corpus, "binarise.json")), "sets")
     if not built:
-        return *TYPICAL, vocabulary["pieces"], DEV
+        return Sizes(*TYPICAL, vocabulary["pieces"], DEV)
     source, target = (built["train"][f"{side}_tokens"] / built["train"]["pairs"] + 1 for side in ("source", "target"))
-    return source, target, vocabulary["pieces"], built["dev"]["pairs"]
+    return Sizes(source, target, vocabulary["pieces"], built["dev"]["pairs"])
 
 
 # How the columns of the plan are shown. A job is a mapping from columns to values in seconds and bytes.
@@ -131,6 +80,41 @@ SHOWN: dict[str, Callable[[float], str]] = {
     "disk": lambda size: f"{size / 1e9:,.1f} GB",
 }
 Job = dict[str, float]
+
+
+def training(model: ModelConfig, config: TrainingConfig, of: Sizes, rate: float) -> Job:
+    """The estimated cost of a training, in seconds and bytes. `rate` is the operations per second of a training here."""
+    longer = max(of.source, of.target)
+    pairs = config.steps * config.batch_tokens * FULL / longer
+    n, m = pairs * of.source, pairs * of.target
+    sums = Lengths(*map(round, (n, m, n * of.source * SPREAD, m * of.target * SPREAD, m * of.source * SPREAD)))
+    passes = 2 if config.r_drop else 1
+    flops = sum(training_flops(forward_flops(model, of.vocabulary, sums), passes).values())
+    tokens = sums.source_tokens + sums.target_tokens
+    evaluated = config.steps / config.evaluate_every * of.dev * (of.source + of.target)  # by forward passes only
+    weights = parameters(model, of.vocabulary)
+    part = min(config.micro_batch_tokens, config.batch_tokens) * FULL * (of.source + of.target) / longer
+    kept = KEPT * model.N * (8 * model.d_model + 2 * model.d_ff)
+    # The checkpoints and the average with their copies in DVC's cache, and the folder in work/, which `average` removes
+    files = COPIES * (config.keep + 1) + config.keep + 3
+    return {
+        "tokens": tokens,
+        "operations": flops,
+        "time here": flops / tokens * (tokens + evaluated / 3) / rate,
+        "on 8 P100": flops / float(np.interp(math.log(flops / tokens), *PAPER)),
+        "memory": PROCESS + weights * TRAINED_WEIGHT + part * kept,
+        "disk": files * weights * 4,
+    }
+
+
+def parameters(model: ModelConfig, vocabulary: int) -> int:
+    """The number of weights, counted in a model that takes no memory for them."""
+    import torch  # other plans do not need it
+
+    from transformer.model import Transformer
+
+    with torch.device("meta"):
+        return sum(weight.numel() for weight in Transformer(model, vocabulary).parameters())
 
 
 def last_rate() -> tuple[float, str] | None:
@@ -168,15 +152,12 @@ def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[
         kind, _, key = name.partition("@")
         if kind == "train":
             data, model, config = run_settings(params, key)
-            one = Training(model, config, *sizes(params, data))
-            on_paper = one.flops / float(np.interp(math.log(one.flops / one.tokens), *PAPER))
-            values = one.tokens, one.flops, one.seconds(rate * processes), on_paper, one.memory, one.disk
-            found[name] = dict(zip(SHOWN, values))
+            found[name] = training(model, config, sizes(params, data), rate * processes)
         elif kind == "tune":
             chosen = search(params, key)
             model, config = trial_settings(params, key, chosen, {})
-            trial = Training(model, config, *sizes(params, chosen.corpus))
-            found[name] = {"time here": chosen.trials * trial.seconds(rate)}
+            trial = training(model, config, sizes(params, chosen.corpus), rate)
+            found[name] = {"time here": chosen.trials * trial["time here"]}
     return found
 
 

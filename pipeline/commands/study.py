@@ -31,15 +31,10 @@ BLOCK = r"^{key}:[^\n]*(?:\n|\Z)(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- |(?=[
 
 
 def select(text: str, name: str, studies: Path = STUDIES) -> str:
-    """Return the text of params.yaml with the study `name` selected."""
+    """Return the text of params.yaml with the study `name` selected. Raises UserError if the result is invalid."""
     settings = with_studies(params.parse(text), studies)
     check_study(settings, name)
-    return with_blocks(text, study(settings, name))
-
-
-def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
-    """Return the text of params.yaml with these blocks replaced. Raises UserError if the result is invalid."""
-    for key, value in new.items():
+    for key, value in study(settings, name).items():
         blocks = list(re.finditer(BLOCK.format(key=key), text, re.MULTILINE))
         if len(blocks) != 1:
             raise UserError(f"params.yaml: {len(blocks)} lines begin with `{key}:`, 1 is expected; edit the file")

@@ -48,7 +48,7 @@ OF_TABLE1 = [
 
 
 def table1(layers: Path) -> Table:
-    """The paper's formulae, and beside them what benchmarks/layers.py counted and measured, if there is its file."""
+    """The paper's formulae, and beside them what benchmarks/layers.py measured, if there is its file."""
     found = content(layers) or {"layers": {}}
     rows, notes = [], list(OF_TABLE1)
     for row in TABLE1:
@@ -64,15 +64,13 @@ def table1(layers: Path) -> Table:
                 "memory expected": laws.get("expected_memory"),
                 "memory grows as": laws.get("memory"),
                 "sequential operations": row.sequential,
-                "sequential operations, counted": cost.get("sequential_operations"),
                 "path length": row.path,
-                "path length, computed": cost.get("path_length"),
             }
         )
     if found["layers"]:
         text = (
             "One layer, forward and backward, batch 1, k {k}, r {r}, on {hardware}; powers fitted by least squares on the "
-            "logarithms, n and d {n_d[0]} to {n_d[1]}; counted and computed at n {counted_at_n}."
+            "logarithms, n and d {n_d[0]} to {n_d[1]}."
         )
         notes.append(text.format(**found["settings"], hardware=found["hardware"]))
     return table("table1", "Table 1: what a layer costs", rows, notes)

@@ -43,9 +43,8 @@ def opened() -> Iterator[None]:
     try:
         LOCK.parent.mkdir(exist_ok=True)
         with FileLock(LOCK):
-            match = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", uri())
-            if match and match[1] != ":memory:":
-                prepare(Path(match[1]))
+            if file := re.match(r"sqlite(?:\+\w+)?:///(?!:memory:)([^?]+)", uri()):
+                prepare(Path(file[1]))
             import mlflow
 
             mlflow.set_tracking_uri(uri())

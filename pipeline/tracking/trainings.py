@@ -26,7 +26,6 @@ from transformer.config.reading import UserError
 from transformer.files import digest, read_json
 
 INTERVAL = 15  # seconds between two reads of a training's log
-TRANSLATIONS = Path("translations/translations.json")
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow nests runs
 
 
@@ -72,11 +71,11 @@ def mirror_trained(folder: Path) -> str:
 
 def mirror_run(folder: Path) -> None:
     """Mirror the score files of a trained run, scores/RUN, and those of its decoding if they exist."""
-    run, parent = folder.name, mirror_trained(folder)
-    if (decoding := content(folder / TRANSLATIONS)) is None:
+    run, path, parent = folder.name, folder / "translations/translations.json", mirror_trained(folder)
+    if (decoding := content(path)) is None:
         return
     settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since
-    timing = read_times(Path("work/times", run, "decoding.json"), folder / TRANSLATIONS) or {}
+    timing = read_times(Path("work/times", run, "decoding.json"), path) or {}
     score, identity = content(folder / "score.json") or {}, {PARENT: parent, "run": run, "key": digest(settings)}
     metrics = numbers("decoding", decoding) | numbers("timing", timing) | numbers("score", score)
     record(f"{run}: decoding", identity, "FINISHED", dict(leaves(settings)), texts(timing) | texts(score), metrics, {})
