@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.scoring.intervals import Spread, between, holm, spread, within
+from pipeline.scoring.intervals import Seeds, Spread, between, holm, spread, within
 
 SEED_SD, SENTENCE_SD = 0.52, 0.36  # BLEU; somewhat above those of multi30k-claims (0.47), and the part a bootstrap sees
 GROUPS, SENTENCES, RESAMPLES, TABLES = 11, 100, 100, 2000
@@ -89,3 +89,9 @@ def test_holms_correction():
     """The example of four tests has these values in R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")."""
     assert holm([0.01, None, 0.04, 0.03, 0.005]) == pytest.approx([0.03, None, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([None]) == [None] and holm([]) == []
+
+
+def test_two_seeds_are_too_few_for_a_verdict():
+    scores = {run: np.array([score, score]) for run, score in zip("abcdef", (30.0, 31.0, 32.0, 40.0, 41.0, 42.0))}
+    seeds = Seeds(scores, ["abc", "def"])
+    assert seeds.difference("de", "abc").p is None and seeds.difference("def", "abc").p < 0.05

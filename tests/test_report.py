@@ -22,7 +22,7 @@ from sacrebleu.metrics import BLEU
 
 from pipeline import collect, report, result
 from pipeline.report import files_of
-from pipeline.reporting import changes, claims, decoder_facts, model_card, run_tables, views
+from pipeline.reporting import changes, claims, decoder_facts, decodings, model_card, run_tables, views
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import attention
 from pipeline.reporting.figures.style import style
@@ -30,6 +30,7 @@ from pipeline.reporting.published import BASE, LOWER_CASED
 from pipeline.reporting.results import Results, load_results
 from pipeline.reporting.tables import interval, latex, markdown, table
 from pipeline.scoring.bleu import PUBLISHED, measures, resampled
+from pipeline.scoring.intervals import holm
 from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.settings.selection import run_settings
@@ -87,7 +88,9 @@ class Project:
             counts = {"training_flops": 3e15, "training_flops_causal_half": 2e15, "components": {"cross_attention": 1e15}}
             write_json(folder / "flops.json", {"analytic": counts})
             of_dev = {"last": metrics(bleu - 2), "average": metrics(bleu - 1)}
-            write_json(folder / "score.json", {"dev": of_dev, "test": {"average": metrics(bleu)}})
+            scores = {"dev": of_dev, "test": {"average": metrics(bleu)}}
+            scores |= {"test_filtered": {"average": metrics(bleu + 0.25)}} if corpus.startswith("wmt14") else {}
+            write_json(folder / "score.json", scores)
             curve = [{"step": step, "loss": 9 - step / 300, "learning_rate": 1e-4} for step in range(1, 701)]
             curve += [{"step": step, "dev_loss": 8 - step / 300} for step in range(100, 701, 100)]
             write_lines(folder / "training.jsonl", map(json.dumps, curve))
@@ -197,6 +200,7 @@ def invented(params, tmp_path_factory):
     wmt |= {"hub": {**de, "corpus": "wmt14-en-de-hub"}}
     wmt |= {"anything": {**de, "h": 16, "d_k": 32, "d_v": 32, "seed": 7}, "h2": {**de, "h": 2}, "warm": {**de, "warmup": 1}}
     wmt["lower"] = {"corpus": LOWER_CASED, "model": "multi30k-published"}
+    wmt["lower-2"] = wmt["lower"] | {"seed": 2}
     for bleu, (run, entry) in enumerate(wmt.items(), 20):
         project.write({run: entry}, bleu)
     project.params["runs"] = {run: changed()[run] for run in ("base", "heads", "base-2")} | {"untrained": de}
@@ -308,6 +312,7 @@ def test_seeds_are_grouped_by_settings_data_and_precision(project):
     mean = project.load().over_seeds(["a", "a-2"], "bleu-13a", *TEST)
     assert mean.text == "mean of 2 seeds (40.00 to 41.00)" and mean.score == 40.5
     assert project.load().over_seeds(["a"], "bleu-13a", *TEST) is None
+    assert run_tables.means(project.load()).rows()[0]["sacreBLEU 13a"] == 40.5
     path = project.results / "c-3.json"
     content = read_json(path)
     write_json(path, content | {"score": content["score"] | {"test": {}}})
@@ -331,13 +336,21 @@ def test_a_study_shows_its_runs_best_first_with_the_settings_it_varies(project):
     frame = studies_of.study_table(study).frame
     assert list(frame["run"]) == ["small", "pre", "base"] and list(frame["N"]) == ["1", "", "2"]
     assert list(frame["norm"]) == ["", "pre", "post"] and not {"d_model", "corpus", "model"} & set(frame)
+    assert list(frame["test sacreBLEU"]) == [42, 41, 40] and list(frame["dev sacreBLEU, last"]) == [40, 39, 38]
     first = studies_of.headline(project.params, study)
     assert (first.figure, first.trained) == ("42.0", 3) and "Highest of 3:" in first.note
     project.params["studies"]["all"]["perplexity"] = True
-    assert studies_of.headline(project.params, study).says.startswith("dev perplexity")
+    last = studies_of.headline(project.params, study)
+    assert last.figure == "2.0 to 2.0" and last.says.startswith("dev perplexity of the last checkpoint")
     project.study("missing", {"x": entry, "y": entry})
     (missing,) = studies_of.not_done(project.params, project.load())
     assert (missing.study, missing.figure) == ("missing", "0 of 2")
+    texts = {name: {**entry, "N": 5, "corpus": name} for name in ("demo", "multi30k", "demo-reverse")}
+    project.study("texts", texts)
+    for bleu, (run, settings) in enumerate(texts.items(), 50):
+        project.write({run: settings}, bleu)
+    (of_texts,) = [each for each in studies_of.studies(project.params, project.load()) if each.name == "texts"]
+    assert studies_of.headline(project.params, of_texts).figure == "50.0 to 51.0", "without the other direction"
 
 
 # Claims
@@ -359,6 +372,9 @@ def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(project):
     assert compared.seeds.spread.freedom == 2 * (len(CHANGED) - 1), "shallow has one seed"
     card = claims.headline(compared, studies_of.headline(project.params, compared.study))
     assert card.figure == "1 of 4" and card.note.startswith("N 2 → 1: one seed. N 2 → 4, 3 seeds: differs.")
+    first = claims.against_first(compared).rows()
+    corrected = holm([each.bleu.p for each in compared.changes])
+    assert [row["p, Holm"] for row in first] == pytest.approx(corrected) and len(first) == len(CHANGED) - 1
     same = {change.runs[0]: change.same_ratio for change in compared.changes if change.row}
     assert same == {"heads": False, "wide": False, "shallow": False, "deep": False, "learned": True}
 
@@ -394,6 +410,7 @@ def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seed
 
 def test_a_failed_training_decides_only_claims_about_training(project):
     write_changed(project, failed=("wide", "unscaled"))
+    project.write({"wide-2": changed()["wide-2"]}, 40.0, CHANGED["wide"][1])  # one that fails is enough
     compared = project.compared()
     assert compared.seeds.spread.freedom == 2 * (len(CHANGED) - 3), "the failed trainings tell nothing about the others"
     rows = {row["run"]: row for row in claims.claims_table(compared).rows()}
@@ -412,7 +429,7 @@ def test_a_score_has_the_name_of_the_tokeniser_of_its_language(project):
     assert {("a", "sacreBLEU zh"), ("b", "sacreBLEU 13a")} <= labels and ("a", "sacreBLEU 13a") not in labels
 
 
-def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):
+def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project, monkeypatch):
     runs = {name: {"corpus": "demo", "model": "tiny", "seed": seed} for seed, name in enumerate(("a", "b", "c"), 1)}
     runs |= {f"{name}-off": {**entry, "label_smoothing": 0.0} for name, entry in runs.items()}
     project.study("claims", runs, rows={"a-off": "smoothing0"})
@@ -425,6 +442,11 @@ def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):
     loss = table.rows()[0]
     assert loss["difference"] == pytest.approx(np.log([5.0, 5.02, 5.04]).mean() - np.log([4.0, 4.02, 4.04]).mean())
     assert loss["difference low"] < loss["difference"] < loss["difference high"]
+    (row,) = claims.claims_table(compared).rows()
+    assert row["PPL %, ours"] == pytest.approx(100 * (4.02 / 5.02 - 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(claims, "holm", lambda values: [0.25] * len(values))
+        assert {row["p, Holm"] for row in claims.smoothing(compared)[0].rows()} == {0.25}
     project.study("claims", {"a": runs["a"], "more": {**runs["a"], "label_smoothing": 0.2}}, rows={"more": "smoothing2"})
     project.write({"more": {**runs["a"], "label_smoothing": 0.2}})
     compared = project.compared()
@@ -496,6 +518,16 @@ def test_the_facts_of_decodings_are_those_of_their_translations(invented):
     assert exact["log_prob"] == pytest.approx(-5 / 3, abs=1e-4) and exact["calls"] == 3.0 and exact["empty"] == 0
     bleu = sacrebleu.corpus_bleu(worsened(5), [REFERENCES])
     assert exact["length_ratio"] == pytest.approx(bleu.sys_len / bleu.ref_len, abs=1e-4)
+    write_lines(project.scores / "decodings/exact/translation.txt", [*worsened(5)[:-1], ""])
+    assert decoder_facts.facts(project.params, project.scores, project.sets)["exact"]["empty"] == 1
+
+
+def test_p_is_corrected_over_the_decodings_of_one_set_by_one_model(invented):
+    project, known = invented[0], invented[0].load().decodings
+    p = {"beam": None, "exact": 0.01, "drawn": 0.04, "lower-beam": 0.04}
+    facts = {name: {**known.get(name, known["exact"]), "facts": {"p": value}} for name, value in p.items()}
+    rows = decodings.decodings_table(project.params, facts).rows()
+    assert [row["p, Holm"] for row in rows] == [None, 0.02, 0.04, 0.04]
 
 
 # Pages and pictures
@@ -542,6 +574,7 @@ def test_each_page_shows_what_belongs_to_it(invented):
     assert {"run-heads", "run-unscaled", "of-claims", "of-others", "claims"} <= set(recorded.ids)
     for fact in (*SENTENCE, COMMIT, "d0" * 32, "tok:bleu-13a|v:9", "P100-SXM2", "1 h 23 min"):
         assert fact in own.text, fact
+    assert "h 4 → 1, 3 seeds: -0.9 in the paper" in invented[1]["README.md"]
     shown = set(browser.pictures(invented[1][report.PAGE]))
     assert {"loss-base", "positions", "attention-heads-1-cross", "reliability"} <= shown
     assert {"changes", "study-claims"} <= set(browser.pictures(invented[1][report.RECORDED]))

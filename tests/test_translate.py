@@ -191,7 +191,7 @@ def test_make_translates_text_with_any_characters(folder):
 @pytest.mark.slow
 def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translations(folder, tmp_path):
     references = [*TRANSLATIONS[:-1], "die Katze schläft"]
-    for name, lines in (("source", LINES), ("reference", references)):
+    for name, lines in (("source", [line.replace(" ", "\u2003") for line in LINES]), ("reference", references)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     files = [str(tmp_path / name) for name in ("source", "reference")]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import binarise, learn_bpe
-from pipeline.corpora.binarised import describe, open_binarised, write_description, write_side
+from pipeline.corpora.binarised import describe, id_type, open_binarised, write_description, write_side
 from tests.packed import cut, flip, write_sets
 from tests.projects import ROOT
 from tests.refusals import refused
@@ -106,6 +106,8 @@ def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder, 
     said = "`pip install sentencepiece==0.2.1` gives the same ones" in capsys.readouterr().err
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as another:
         assert said != (another.submit(run_binarise, "again").result() == first)
+    write_params(bpe_dropout=0.1, segmentations=3)
+    assert len(run_binarise("less")["train.source.ids.npy"]) < len(first["train.source.ids.npy"])
     write_params(bpe_dropout=0.3, segmentations=3, seed=2)
     assert run_binarise("other")["train.source.ids.npy"] != first["train.source.ids.npy"]
     assert all(first[name] == plain[name] for name in plain if name.startswith("dev."))
@@ -128,7 +130,7 @@ def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder, 
 
 def test_ids_beyond_65535_take_four_bytes(tmp_path):
     blocks = [(np.array([65_536, 5]), np.array([1, 0, 1])), (np.array([69_999]), np.array([1]))]
-    counts = [write_side(tmp_path, f"dev.{side}", iter(blocks), np.dtype(np.uint32)) for side in ("source", "target")]
+    counts = [write_side(tmp_path, f"dev.{side}", iter(blocks), id_type(70_000)) for side in ("source", "target")]
     assert counts == [(4, 3)] * 2
     sets = {"dev": {"pairs": 4, "source_tokens": 3, "target_tokens": 3}}
     write_description(tmp_path, 70_000, "", ("en", "de"), sets)

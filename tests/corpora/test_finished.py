@@ -60,8 +60,9 @@ def made(tmp_path_factory):
     """The folder in which all stages have run, and the command of each stage by its name."""
     folder = tmp_path_factory.mktemp("finished")
     long = [(LONG, "kurz"), ("words " * 20_000, LONG)]
-    sets = {"train": demonstration("train", 120) + AWKWARD + long, "dev": demonstration("dev", 9) + AWKWARD}
-    sets |= {"test": AWKWARD, "more": demonstration("train", 160)[120:] + demonstration("dev", 1)}
+    dev = demonstration("dev", 10) + AWKWARD[:7] + AWKWARD[8:]
+    sets = {"train": demonstration("train", 120) + AWKWARD + long, "dev": dev}
+    sets |= {"test": AWKWARD, "more": demonstration("train", 160)[120:] + demonstration("dev", 1) + AWKWARD[7:8]}
     write_sets(folder / "text", {name: zip(*pairs) for name, pairs in sets.items()})
     back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})
     params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
@@ -251,8 +252,8 @@ def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(folde
     changed = {"binarised.json", *(f"train.{side}.{kind}.npy" for side in SIDES for kind in ("ids", "offsets"))}
     assert {name for name in own if own[name] != mixture[name]} == changed
     sources, targets = (lines(f"data/own-bt/synthetic/train.{code}") for code in LANGUAGES)
-    assert 30 < len(sources) == len(targets) <= 41 and set(targets) <= set(lines("text/more.de"))
-    assert content("scores/corpora/own-bt/back_translate.json")["in_evaluation"] == 1, "the sentence of dev"
+    assert 30 < len(sources) == len(targets) <= 42 and set(targets) <= set(lines("text/more.de"))
+    assert content("scores/corpora/own-bt/back_translate.json")["in_evaluation"] == 2, "one of dev, one of test"
     assert len(open_binarised(data / "own-bt/binarised", "train")) == max(129, 4 * len(sources)) + len(sources)
 
 

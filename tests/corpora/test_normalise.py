@@ -167,7 +167,9 @@ def test_no_line_of_another_set_is_dropped(corpus):
 def test_each_side_has_the_punctuation_of_its_language(corpus):
     """The two expected lines are the output of mosesdecoder's normalize-punctuation.perl."""
     line = "“Well”, she said — “it’s late”."
-    _, texts = corpus({"punctuation": True}, train=([line], [line]))
+    _, texts = corpus({"punctuation": True, "entities": False}, train=([line], [line]))
+    text = {"languages": ["en", "de"], "entities": False, "nfc": True, "punctuation": True}
+    assert json.loads(Path("text.json").read_text()) == text, "for a translator"
     assert texts["train.en"] == ['"Well," she said - "it\'s late."']
     assert texts["train.de"] == ['"Well", she said - "it\'s late".']
 

@@ -89,6 +89,8 @@ def test_the_model_is_that_of_sentencepiece_and_depends_on_neither_order_nor_blo
     random.Random(1).shuffle(lines)
     assert learn(lines, CONFIG) == expected
     assert learn([TEXT], dataclasses.replace(CONFIG, threads=2)) == expected
+    fewer = scored_pieces(learn([TEXT], dataclasses.replace(CONFIG, character_coverage=0.98)))
+    assert fewer == scored_pieces(trained_by_sentencepiece(LINES, character_coverage=0.98)) != scored_pieces(expected)
 
 
 @pytest.mark.parametrize("pieces, limit", [(30000, "at most"), (100, "at least")])

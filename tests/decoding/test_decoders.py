@@ -15,7 +15,7 @@ from fastchrf import aggregate_chrf
 from sacrebleu.metrics import BLEU, CHRF
 
 from pipeline import ensemble
-from pipeline.decode_set import translator_of
+from pipeline.decode_set import per_sentence, translator_of
 from pipeline.scoring.utilities import utility
 from pipeline.settings.check import check
 from pipeline.settings.decodings import choice
@@ -41,6 +41,7 @@ from tests.decoding.prefixes import (
 )
 from tests.projects import ROOT
 from tests.refusals import refused
+from transformer.checkpoint import WEIGHTS, read_tensors, write_tensors
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import BeamConfig
 from transformer.config.reading import UserError
@@ -288,11 +289,18 @@ close = partial(torch.testing.assert_close, atol=1e-4, rtol=1e-4)
 
 def test_the_folder_of_an_ensemble_is_read_as_its_models(tmp_path, decoding_settings):
     model, lines = ROOT / "tests/data/commit-3b4f273/model", ["a b c", "d"]
-    ensemble.main(argparse.Namespace(first=model, second=model, out=tmp_path / "both"))
-    config = decoding_settings(precision="float32", extra_length=9)
-    one, both = (translator_of(folder, config, CPU) for folder in (model, tmp_path / "both"))
-    assert len(both.others) == 1 and len(both.decoders) == 2 and len(one.decoders) == 1
-    assert [t.ids for (t,) in one.n_best(lines, "x", 1)] == [t.ids for (t,) in both.n_best(lines, "x", 1)]
+    second = shutil.copytree(model, tmp_path / "second")
+    tensors, _ = read_tensors(second / WEIGHTS)
+    write_tensors(second / WEIGHTS, tensors | {"embedding": tensors["embedding"].flip(1)}, {})
+    ensemble.main(argparse.Namespace(first=model, second=second, out=tmp_path / "both"))
+    config = decoding_settings(precision="float32", extra_length=9, alpha=0.0)
+    one, two, both = (translator_of(folder, config, CPU) for folder in (model, second, tmp_path / "both"))
+    found = best_of(both.n_best(lines, "x", 1))
+    for source, translation, each in zip(both.encode(lines), found, per_sentence(both, lines, found)):
+        rows, tokens = (pad([[*source, EOS]]), pad([[BOS, *translation.ids]])), [*translation.ids, EOS]
+        mean = (one.model(*rows).softmax(-1) + two.model(*rows).softmax(-1)) / 2
+        expected = log_probs_of(mean.log())[0][range(len(tokens)), tokens].sum().item()
+        assert [translation.score, each["log_prob"]] == pytest.approx([expected] * 2, abs=1e-3)
     other = json.loads((model / "settings.json").read_text()) | {"vocabulary_sha256": "another"}
     shutil.copytree(model, tmp_path / "other")
     (tmp_path / "other/settings.json").write_text(json.dumps(other))

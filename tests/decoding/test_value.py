@@ -1,6 +1,7 @@
 """The value, which predicts the final score: its training, calibration, file, settings and figures."""
 
 import dataclasses
+from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline.reporting import searches
+from pipeline.scoring import values
 from pipeline.scoring.calibration import calibration
-from pipeline.scoring.utilities import sentence_score
 from pipeline.scoring.values import evenly, states, trained, whole
 from pipeline.settings.check import check
 from pipeline.settings.values import value_run
@@ -80,15 +81,6 @@ def test_a_saved_head_predicts_alike_and_a_wrong_file_is_refused(tmp_path):
         value.load(path, 8, CPU)
 
 
-def test_sentence_scores_are_sacrebleus():
-    import sacrebleu
-
-    pair = "Der Mann sieht einen Hund im Haus.", "Der Mann sah den Hund im Haus."
-    assert sentence_score("bleu")(*pair) == pytest.approx(sacrebleu.sentence_bleu(pair[0], [pair[1]]).score / 100)
-    assert sentence_score("chrf")(*pair) == pytest.approx(sacrebleu.sentence_chrf(pair[0], [pair[1]]).score / 100)
-    assert sentence_score("bleu")(pair[0], pair[0]) == pytest.approx(1.0)
-
-
 def test_calibration_measures_what_it_says():
     generator = np.random.default_rng(5)
     score, length = generator.random(4000), generator.integers(0, 10, 4000)
@@ -116,6 +108,15 @@ def test_states_are_those_that_the_search_sees(settings, decoding_settings):
             for token, expected in zip(target, hidden):
                 step(torch.tensor([[token]]), torch.tensor([[0]]))
                 torch.testing.assert_close(step.hidden_BKD[0, 0], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_sample_is_scored_against_its_reference_or_by_its_source(params, monkeypatch):
+    run, given = value_run(with_value(params), "v"), (["ein Haus"], ["a house"], ["ein Haus"])
+    assert values.scores_of(run, Namespace(), "de", CPU)(*given) == [1.0]
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: "reverse")
+    monkeypatch.setattr(values, "source_probability", lambda *arguments: arguments)
+    of_source = values.scores_of(dataclasses.replace(run, reverse="r/average"), Namespace(reverse=None), "de", CPU)
+    assert of_source(*given) == ("reverse", ["ein Haus"], ["a house"])
 
 
 def test_training_text_is_evenly_spaced():

@@ -121,3 +121,5 @@ def test_initialisation(settings):
     inner = model.decoder[0].feed_forward.inner
     assert inner.weight.abs().max().item() == pytest.approx(math.sqrt(6 / (256 + 512)), rel=0.02)
     assert inner.bias.abs().max() == 0
+    vector = Transformer(settings(attention="additive", d_k=256), 9).encoder[0].self_attention.v_HE
+    assert vector.abs().max().item() == pytest.approx(math.sqrt(6 / (4 + 256)), rel=0.02)

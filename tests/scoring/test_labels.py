@@ -34,6 +34,9 @@ def place(tmp_path):
     """The current folder, with params.yaml."""
     with in_process.inside(tmp_path):
         write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, scoring={"bootstrap": 0, "seed": 1})
+        params = load(tmp_path / "params.yaml")
+        params["models"]["tiny"]["decoding"] = {"extra_length": 49}
+        write_params_yaml(tmp_path, params)
         yield tmp_path
 
 
@@ -69,6 +72,7 @@ def test_each_translation_and_perplexity_is_of_its_weights_and_set(place):
     pairs = Listed(pieces.encode(LINES), pieces.encode(answers))
     written = json.loads((place / "translations/translations.json").read_text())
     described = written["dev"]
+    assert written["settings"]["decoding"]["extra_length"] == 49, "of the model"
     for name in ("last", "average"):
         in_float64 = {key: tensor.double() for key, tensor in weights[name].items()}
         logits, labels = logits_of(config, in_float64, pairs, (range(3), []))

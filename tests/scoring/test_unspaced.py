@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 
 from pipeline.scoring import bleu
-from pipeline.scoring.bleu import headline, matrix, measures, tokeniser
+from pipeline.scoring.bleu import headline, matrix, tokeniser
 from pipeline.scoring.of_sets import of_test_set
 from pipeline.scoring.utilities import sentence_score, utility
 from pipeline.settings.scoring import ScoringConfig
@@ -40,8 +40,3 @@ def test_sentence_bleu_of_mbr_and_oracles_has_the_same_tokeniser():
     texts = [HYPOTHESES[0], REFERENCES[0]]
     (mean,) = utility("bleu", lambda many: [texts[ids[0]] for ids in many], "zh")([[0]], [[1]])
     assert mean == pytest.approx(expected)
-
-
-def test_languages_with_spaces_keep_their_measures():
-    for language in ("de", "fr", "en", "tr", "vi", "sw"):
-        assert next(iter(measures(language))) == headline(language) == "bleu-13a"

@@ -1,5 +1,6 @@
 """Damaged, malicious and mismatched checkpoints are refused, and a killed training loses nothing that it had saved."""
 
+import argparse
 import itertools
 import json
 import multiprocessing
@@ -11,10 +12,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from pipeline.average import work
+from pipeline import average
 from tests.killed import at_change
 from tests.packed import Payload
 from tests.refusals import refused
+from tests.small_run import write_yaml
 from tests.trainers import build, files, run
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.model import ModelConfig
@@ -102,18 +104,21 @@ def test_a_loaded_model_drops_nothing(tmp_path, settings):
     assert torch.equal(loaded(source, target), model.eval()(source, target))
 
 
-def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings):
+def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings, monkeypatch):
     checkpoints, vocabulary, text = (tmp_path / name for name in ("checkpoints", "vocabulary.model", "text.json"))
     for step in (9, 10, 11):
         write_tensors(checkpoints / f"step-{step:08d}.safetensors", {"w": torch.full((2,), float(step))}, {"step": step})
     vocabulary.write_bytes(b"only its digest is compared")
     text.touch()
     write_settings(checkpoints, settings(), 90, sha256(vocabulary))
-    work(checkpoints, vocabulary, text, tmp_path / "average", 2)
+    monkeypatch.chdir(tmp_path)
+    write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, averaging={"checkpoints": 2})
+    paths = {"checkpoints": checkpoints, "vocabulary": vocabulary, "text": text, "out": tmp_path / "average"}
+    average.main(argparse.Namespace(run="run", **paths))
     tensors, description = read_tensors(tmp_path / "average/model.safetensors")
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
     with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):
-        work(checkpoints, vocabulary, text, tmp_path / "average", 4)
+        average.work(**paths, count=4)
 
 
 @pytest.mark.parametrize("kind", ["cut", "weights"])

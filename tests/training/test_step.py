@@ -22,16 +22,16 @@ def rate(step):
 class Adam:
     """Section 5.3, in float64, with decoupled weight decay."""
 
-    def __init__(self):
-        self.first, self.second, self.steps = {}, {}, 0
+    def __init__(self, config):
+        self.first, self.second, self.steps, self.config = {}, {}, 0, config
 
-    def step(self, weights, gradients, rate, decay):
-        self.steps += 1
+    def step(self, weights, gradients, rate):
+        self.steps, (b1, b2), decay = self.steps + 1, (self.config.beta1, self.config.beta2), self.config.weight_decay
         after = {}
         for name, gradient in gradients.items():
-            m = self.first[name] = 0.9 * self.first.get(name, 0) + (1 - 0.9) * gradient
-            v = self.second[name] = 0.98 * self.second.get(name, 0) + (1 - 0.98) * gradient**2
-            change = m / (1 - 0.9**self.steps) / ((v / (1 - 0.98**self.steps)).sqrt() + 1e-9)
+            m = self.first[name] = b1 * self.first.get(name, 0) + (1 - b1) * gradient
+            v = self.second[name] = b2 * self.second.get(name, 0) + (1 - b2) * gradient**2
+            change = m / (1 - b1**self.steps) / ((v / (1 - b2**self.steps)).sqrt() + self.config.epsilon)
             after[name] = weights[name] * (1 - rate * decay) - rate * change
         return after
 
@@ -60,7 +60,7 @@ def watched(trainer, masks):
     [
         ({}, {}),
         ({}, {"batching": "mixed", "label_smoothing": 0.0}),
-        ({"norm": "pre"}, {"threads": 2, "weight_decay": 0.1}),
+        ({"norm": "pre"}, {"threads": 2, "weight_decay": 0.1, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3}),
         ({"dropout": 0.3}, {}),
         (ALL, {}),
         ({"norm": "pre", **ALL}, {}),
@@ -73,7 +73,7 @@ def test_six_steps_equal_torch_s(tmp_path, monkeypatch, settings, training_setti
     config = training_settings(**{"steps": STEPS, "warmup": WARMUP, "log_every": 2, **limits, **training})
     pairs, model = Pairs(60, 20), settings(**model)
     steps = watched(build(tmp_path, config, model, pairs), recorded_masks(monkeypatch))
-    batches, adam, losses, tokens, divided = batches_of(pairs, config), Adam(), [], [], 0
+    batches, adam, losses, tokens, divided = batches_of(pairs, config), Adam(config), [], [], 0
     for number, seen in enumerate(steps):
         weights = {name: tensor.requires_grad_() for name, tensor in seen["before"].items()}
         parts = list(batches.micro_batches(batches.batch(number), config.micro_batch_tokens))
@@ -86,7 +86,7 @@ def test_six_steps_equal_torch_s(tmp_path, monkeypatch, settings, training_setti
         tokens.append([sum(len(pairs.pair(pair)[side]) + 1 for pair in batches.batch(number)) for side in (0, 1)])
         expected = torch.autograd.grad(loss / tokens[-1][1], list(weights.values()))
         torch.testing.assert_close(seen["gradients"], dict(zip(weights, expected)), atol=2e-7, rtol=2e-5)
-        after = adam.step(seen["before"], seen["gradients"], rate(number + 1), config.weight_decay)
+        after = adam.step(seen["before"], seen["gradients"], rate(number + 1))
         torch.testing.assert_close(seen["after"], after, atol=1e-6, rtol=1e-5)
     assert divided >= STEPS - 1, "only the last batch of an epoch may be small"
     records = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]

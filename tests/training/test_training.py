@@ -60,6 +60,8 @@ def test_threads_share_a_batch_and_change_no_gradient(training, batching):
         results.append([loss.float(), *(p.grad for p in trainer.state.model.parameters())])
     for other in results[1:]:
         torch.testing.assert_close(results[0], other, atol=5e-3, rtol=3e-2)
+    exact = gradients(training("exact", **sizes))
+    assert not torch.isclose(results[0][0].double(), exact, rtol=2e-6), "it is rounded"
 
 
 def test_the_time_adds_up_over_starts(training):

@@ -27,6 +27,8 @@ from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import RUN, Training
 from tests.trainers import files
+from transformer.checkpoint import read_tensors
+from transformer.files import read_json, write_json
 from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.store import Store
 
@@ -208,6 +210,9 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
     trainings, trainer = [], train.trainer
     monkeypatch.setattr(train, "trainer", lambda *given: trainings.append(trainer(*given)) or trainings[0])
     write_runs(**SHORT, max_length=20)  # the pairs have up to 25 pieces
+    binarised = read_json(Path("data/binarised.json"))
+    binarised["sets"]["train"]["segmentations"] = 2
+    write_json(Path("data/binarised.json"), binarised)
     short(lambda: None)
     made, took = (json.loads(Path(path).read_text()) for path in ("scores/training.json", "times/training.json"))
     (took,) = took.values()  # by the sha256 of training.json
@@ -215,7 +220,9 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
     tokens = made["source_tokens"] + made["target_tokens"]
     assert took["tokens_per_second"] * took["seconds"] == pytest.approx(tokens, rel=0.1)
     lengths = zip(*(Pairs(60, 25).lengths(side) for side in ("source", "target")))
-    assert made["pairs_left_out"] == sum(max(pair) + 1 > 20 for pair in lengths) > 0, "EOS counts"
+    assert made["pairs_left_out"] == round(sum(max(pair) + 1 > 20 for pair in lengths) / 2) > 0, "EOS counts"
+    weights, _ = read_tensors(Path("models/step-00000006.safetensors"))
+    assert made["parameters"] == sum(tensor.numel() for tensor in weights.values())
     assert trainings[0].save_every_seconds == pytest.approx(0.06), "params.yaml states 0.001 minutes"
 
 
