@@ -136,11 +136,6 @@ def position_mask(position: Tensor, causal: bool, neighbourhood: int) -> Tensor:
     return allowed_QK
 
 
-def padding_mask(keys_BK: Tensor) -> Tensor:
-    """The boolean mask that hides padding, [B, 1, 1, K], given the ids of the keys."""
-    return (keys_BK != PAD)[:, None, None, :]
-
-
 @dataclass
 class Masks:
     """The masks of a batch. Each has a shape that broadcasts to [B, H, Q, K]."""
@@ -153,7 +148,7 @@ class Masks:
     def of(cls, source_BS: Tensor, target_BT: Tensor, neighbourhood: int) -> "Masks":
         """The masks of a batch with one sentence in each row, padded at its end."""
         source, target = (torch.arange(ids.shape[1], device=ids.device) for ids in (source_BS, target_BT))
-        cross = padding_mask(source_BS)
+        cross = (source_BS != PAD)[:, None, None, :]
         encoder = cross & position_mask(source, False, neighbourhood) if neighbourhood else cross
         return cls(position_mask(target, True, neighbourhood), cross, encoder)
 
