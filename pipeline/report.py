@@ -60,8 +60,8 @@ def files_of(params: Mapping, results: Results, scores: Path, folder: Path) -> d
     changes = [shown["changes"]] if shown["changes"] else []
     others = [shown[name] for name in ("example", "positions") if shown[name]]
     files |= {f"figures/{figure.name}.svg": figure.svg for figure in (*changes, *others)}
-    # The claims without the columns after `found`, for which a page of text is too narrow
-    narrow = [markdown(replace(claims, frame=claims.frame.loc[:, :"found"]))] if claims else []
+    # The claims without their last columns, for which a page of text is too narrow
+    narrow = [markdown(replace(claims, frame=claims.frame.loc[:, :"the paper's change"]))] if claims else []
     studies = markdown(headline_table(shown["headlines"]))
     parts = [INTRODUCTION, *narrow, *map(picture, changes), studies, "## Pictures\n", *map(picture, others)]
     files["README.md"] = "\n".join(parts)
