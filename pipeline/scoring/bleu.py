@@ -123,7 +123,8 @@ class Measure:
 
 @functools.cache
 def measures(language: str) -> dict[str, Measure]:
-    """The cells of the matrix by name, for translations into `language`, the headline first."""
+    """The cells of the matrix by name, for translations into `language`, the headline first. de-AT is scored as de."""
+    language = primary(language)
     cells = {headline(language): Measure(BLEU(tokenize=tokeniser(language)))}
     if tokeniser(language) != "13a":
         return cells | {"bleu-char": Measure(BLEU(tokenize="char")), "chrf": Measure(CHRF())}
