@@ -124,22 +124,16 @@ class Headline:
 def headline(params: Mapping[str, Any], study: Study) -> Headline:
     """The headline of a study: dev perplexities for a claim about them, else BLEU of its best run, with several seeds."""
     results, scored = study.results, [run for run in study.best_first() if run in study.results.scored]
-    alone = "One seed per run. " if all(len(same) == 1 for same in results.alike(scored)) else ""
     if params["studies"].get(study.name, {}).get("perplexity"):
         known = results.runs["dev PPL, last"].dropna().astype(float).sort_values()
         figure = f"{known.iloc[0]:,.1f} to {known.iloc[-1]:,.1f}"
         says = f"dev perplexity of the last checkpoint: {', '.join(f'{run} {value:,.1f}' for run, value in known.items())}"
+        alone = "One seed per run. " if all(len(same) == 1 for same in results.alike(scored)) else ""
         note = f"{alone}Published: {described(params, study.name)}."
-    elif results.runs["corpus"].nunique() > 1:  # training texts, as for back-translation, with one test set
-        known, languages = results.at(study.measure, *TEST)["score"], results.runs["languages"].map(repr)
-        first = next((run for run in study.runs if run in known.index), None)
-        compared = [run for run in scored if first and languages[run] == languages[first] and run in known.index]
-        figure, says, note = "–", "BLEU on the same test set", alone.strip()
-        if compared:
-            figure = f"{known[compared[-1]]:.1f} to {known[compared[0]]:.1f}"
-            says += f", from {compared[-1]} to {compared[0]}"
     else:
-        figure, says, note = best(study, scored)
+        languages = results.runs["languages"].map(repr)  # scores of two target languages are not compared
+        first = next(run for run in study.runs if run in scored)
+        figure, says, note = best(study, [run for run in scored if languages[run] == languages[first]])
     if DEMONSTRATION in repr(params["corpora"].get(study.corpus)):
         note = f"A grammar generated the sentences of {study.corpus}. {note}".strip()
     return Headline(study.name, len(scored), len(study.planned), figure, says, note)
