@@ -164,9 +164,8 @@ def test_only_the_job_of_a_stage_that_nobody_cancelled_is_queued_again(fake, env
 
 def test_the_command_of_a_stage_survives_the_signal_that_the_training_handles():
     """Slurm signals all processes of a step. The shell and a child without a handler continue."""
-    handler = (
-        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(75)); print(flush=True); signal.pause()"
-    )
+    handler = "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(75))\nprint(flush=True)\n"
+    handler += "while True: time.sleep(0.1)"  # signal.pause() would wait for ever if the signal came just before it
     between = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {handler!r}]).returncode)"
     shell = subprocess.Popen(
         ["bash", "-c", f"""{slurm.JOB}"$0" -c "$1"; echo status $?""", sys.executable, between],
