@@ -5,7 +5,7 @@
 Reads the result files of all runs, decodings, values and searches in results/. Of those that params.yaml selects, it also
 reads translations and attention weights in scores/. Missing values become dashes.
 
-Writes into reports/: README.md with three pictures; Tables 1 to 3, runs, scores, decodings, claims and other
+Writes into reports/: README.md with two pictures; Tables 1 to 3, runs, scores, decodings, claims and other
 implementations as .csv, Tables 1 to 3 as .tex as well; index.html with the runs of params.yaml, and recorded.html with the
 studies of all runs. Removes the files of an earlier report that this one does not write.
 
@@ -57,13 +57,12 @@ def files_of(params: Mapping, results: Results, scores: Path, folder: Path) -> d
         files |= {f"{table.name}.tex": latex(table) for table in paper}
         for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index)):
             files[name] = page(name, **shown, runs=set(runs))
-    changes = [shown["changes"]] if shown["changes"] else []
-    others = [shown[name] for name in ("example", "positions") if shown[name]]
-    files |= {f"figures/{figure.name}.svg": figure.svg for figure in (*changes, *others)}
+    figures = [shown[name] for name in ("changes", "example") if shown[name]]
+    files |= {f"figures/{figure.name}.svg": figure.svg for figure in figures}
     # The claims without their last columns, for which a page of text is too narrow
     narrow = [markdown(replace(claims, frame=claims.frame.loc[:, :"the paper's change"]))] if claims else []
     studies = markdown(headline_table(shown["headlines"]))
-    parts = [INTRODUCTION, *narrow, *map(picture, changes), studies, "## Pictures\n", *map(picture, others)]
+    parts = [INTRODUCTION, *narrow, *map(picture, figures), studies]
     files["README.md"] = "\n".join(parts)
     return files
 

@@ -6,9 +6,11 @@ made. REPORT_GOLDEN=write writes them anew.
 
 import argparse
 import copy
+import dataclasses
 import json
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -40,6 +42,9 @@ from tests import browser
 from tests.packed import write_evaluation_set
 from tests.projects import ROOT
 from tests.refusals import refused
+from transformer.checkpoint import write_settings
+from transformer.config.model import ModelConfig
+from transformer.decoding import PAPER
 from transformer.files import digest, read_json, write_json, write_lines
 
 GOLDEN = ROOT / "tests/data/report"
@@ -185,7 +190,8 @@ def write_decoding(project: Project, name: str, bleu: float, lines: Sequence[str
     write_json(folder / "score.json", {"set": metrics(bleu)})
     write_lines(folder / "translation.txt", lines)
     exact = settings["decoder"] == "exact"
-    found = [log_prob if number % 3 or not exact else log_prob + 1 for number in range(len(lines))]
+    near = log_prob + 2e-5 * exact  # equal but for rounding
+    found = [near if number % 3 or not exact else log_prob + 1 for number in range(len(lines))]
     sentences = [{"log_prob": each, "finished": not exact or number < 40} for number, each in enumerate(found)]
     write_json(folder / "sentences.json", sentences)
 
@@ -520,6 +526,10 @@ def test_the_facts_of_decodings_are_those_of_their_translations(invented):
     assert exact["length_ratio"] == pytest.approx(bleu.sys_len / bleu.ref_len, abs=1e-4)
     write_lines(project.scores / "decodings/exact/translation.txt", [*worsened(5)[:-1], ""])
     assert decoder_facts.facts(project.params, project.scores, project.sets)["exact"]["empty"] == 1
+    sources = ["", *["source"] * (len(REFERENCES) - 1)]
+    write_evaluation_set(project.sets / "demo-test", "demo", raw=(sources, REFERENCES))
+    found = decoder_facts.facts(project.params, project.scores, project.sets)
+    assert found["beam"]["search_errors"] == pytest.approx(13 / 39, abs=1e-4), "an empty line is not searched"
 
 
 def test_p_is_corrected_over_the_decodings_of_one_set_by_one_model(invented):
@@ -576,7 +586,7 @@ def test_each_page_shows_what_belongs_to_it(invented):
         assert fact in own.text, fact
     assert "h 4 → 1, 3 seeds: -0.9 in the paper" in invented[1]["README.md"]
     shown = set(browser.pictures(invented[1][report.PAGE]))
-    assert {"loss-base", "positions", "attention-heads-1-cross", "reliability"} <= shown
+    assert {"loss-base", "attention-heads-1-cross", "reliability"} <= shown
     assert {"changes", "study-claims"} <= set(browser.pictures(invented[1][report.RECORDED]))
 
 
@@ -651,6 +661,16 @@ def test_csv_holds_whole_values_and_the_other_forms_rounded_ones():
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(TABLE.labels) - 1}
     assert rows[1].startswith(r"50\% \& \#1\_\{x\}|y & 27.35 (26.00--28.50) & 1,234,567 & $3.3\cdot10^{18}$ & $O(\log_k")
     assert interval(-1.2, 0.3) == "-1.20 to 0.30", "a dash would touch the minus sign"
+    ends = {"x": 1.25, "x low": 1.04, "x high": 2.06}
+    rows = [{"p": 0.004, **dict.fromkeys(ends)}, {"p": 0.006}, {"p": 0.0, "exact": 0.12345, **ends}]
+    small = table("t", "Title", rows, places={"x": 1}, given=["exact"])
+    assert [row["p"][0] for row in small.cells] == ["< 0.01", "0.01", "0.00"]
+    assert small.cells[2]["exact"][0] == "0.12345" and small.cells[2]["x"][1] == "1.0–2.1"
+    grown = table("t", "Title", [{"layer": each, "grows as": "n^1.98 d^1.02"} for each in "aab"], grouped=True)
+    assert [grown.starts_group(place) for place in range(3)] == [False, False, True]
+    assert r"a & $n^{1.98} d^{1.02}$ \\" in latex(grown)
+    assert dataclasses.replace(small, ours=["x high", "p"]).marked == [True] * 3
+    assert dataclasses.replace(small, ours=["x high"]).marked == [False, False, True]
 
 
 def test_times_are_in_their_two_largest_units():
@@ -664,3 +684,27 @@ def test_a_card_states_the_licence_of_what_comes_from_multi30k_and_of_nothing_el
         of_multi30k = "/multi30k/dataset/" in json.dumps(corpus["download"])
         assert (licence == "CC BY-NC-SA 4.0") == ("Multi30k" in what) == of_multi30k, name
     assert model_card.data_of("demo")[1] == "MIT"
+
+
+def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(project, monkeypatch):
+    project.write({"run": {"corpus": "demo", "model": "tiny"}})
+    monkeypatch.chdir(project.folder)
+    monkeypatch.setattr(model_card, "load", lambda: project.params)
+    known, folder = read_json(project.results / "run.json"), Path("models/run/average")
+    known["translations"]["settings"] = {"averaging": {"averaged_steps": [7]}, "decoding": vars(PAPER)}
+    write_json(project.results / "run.json", known)
+    model = ModelConfig(**known["training"]["settings"]["model"])
+    write_settings(folder, model, 90, "0" * 64)
+    write_json(folder / "text.json", {"languages": ["en", "de"], "entities": True, "nfc": False, "punctuation": False})
+
+    def card(folder: Path = folder, step: int = 7, kind: str = "marian", decoding=PAPER, **stale: bool) -> str:
+        return model_card.card(folder, {"averaged_steps": [step]}, kind, decoding, **stale)
+
+    assert "| bleu-13a | 30.00 | 29.00 to 31.50 |" in card() and "Licence: MIT" in card()
+    assert "has to be normalised" in card() and "replaced by their" in card() and "normalisation form C" not in card()
+    assert "library is L^alpha" in card() and "L^alpha" not in card(kind="transformer")
+    assert "input is normalised" in card(kind="transformer")
+    copied = shutil.copytree(folder, "other/run/average")
+    others = card(Path(copied)), card(step=8), card(decoding=dataclasses.replace(PAPER, alpha=1.0)), card(stale=True)
+    write_settings(folder, dataclasses.replace(model, h=1), 90, "0" * 64)
+    assert all("No score of these weights" in other and "30.00" not in other for other in (*others, card()))

@@ -136,6 +136,15 @@ def test_n_best_lists_begin_with_the_translation_and_fall_in_score(translate):
             translate("the cat", n_best=number)
 
 
+def test_the_prefixes_of_all_batches_are_counted(translate):
+    longest = max(map(len, translate.encode(LINES)))
+    each, alone = translate.using(batch_tokens=4 * longest, threads=1), []
+    for lines in (*([line] for line in LINES), LINES):
+        each.n_best(lines, "x", 1)
+        alone.append(each.calls)
+    assert alone.pop() == sum(alone) > 4 * len(LINES)
+
+
 def test_settings_of_a_call_copy_no_weights(translate):
     rounded = translate.using(precision="bfloat16")
     assert rounded.decoders[0] is not translate.decoders[0]

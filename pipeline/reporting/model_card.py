@@ -96,7 +96,7 @@ Test set, {{ "{:,}".format(scores.pairs) }} pairs, from results/{{ name }}.json;
 |---|---:|---|---|
 {% for measure, cell in scores.metrics.items() %}
 {% set interval = "%.2f to %.2f" | format(cell.low, cell.high) if cell.low is not none else "" %}
-| {{ measure }} | {{ "%.2f" | format(cell.score) }} | {{ interval }} | `{{ cell.signature | replace("|", "\\|") }}` |
+| {{ measure }} | {{ "%.2f" | format(cell.score) }} | {{ interval }} | `{{ cell.signature | replace("|", "\\\\|") }}` |
 {% endfor %}
 {% else %}
 No score of these weights with these settings of the search is recorded.

@@ -7,7 +7,6 @@ from typing import Any
 from pipeline.reporting import changes, claims, paper_tables, studies
 from pipeline.reporting.figures import attention, curves
 from pipeline.reporting.figures import changes as changes_plot
-from pipeline.reporting.figures.positions import positional_encoding
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
 from pipeline.settings.params import text_corpus
@@ -46,7 +45,6 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
         "smoothing": claims.smoothing(compared) if compared else None,
         "example": next(filter(None, (attention.example(*each) for each in translations.items())), None),
         "changes": changes_plot.figure(compared) if compared else None,
-        "positions": positional_encoding(),
         "curves": [*map(curves.dev_losses, several), *curves.losses(own)],
         "samples": samples(own, scores),
         "attention": {run: attention.of_run(run, path) for run, path in translations.items()},

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import shutil
+from argparse import Namespace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,8 +20,12 @@ from dvc.dependency import param
 
 from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.binarised import SIDES, describe, open_binarised
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring import values
 from pipeline.scoring.reverse import source_log_prob, source_probability
+from pipeline.settings.back_translations import decoder
 from pipeline.settings.params import load
+from pipeline.settings.values import value_run
 from tests import forked, in_process
 from tests.back_translations import entry, with_runs
 from tests.in_process import Refused
@@ -30,8 +35,10 @@ from tests.projects import ROOT, demonstration
 from tests.refusals import refused
 from tests.small_run import write_params_yaml
 from tests.trainers import files
+from transformer import value
 from transformer.cleaning import cleaner
 from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.registry import decoder_of
 from transformer.translator import Translator
 from transformer.vocabulary import Vocabulary
 
@@ -64,7 +71,7 @@ def made(tmp_path_factory):
     sets = {"train": demonstration("train", 120) + AWKWARD + long, "dev": dev}
     sets |= {"test": AWKWARD, "more": demonstration("train", 160)[120:] + demonstration("dev", 1) + AWKWARD[7:8]}
     write_sets(folder / "text", {name: zip(*pairs) for name, pairs in sets.items()})
-    back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})
+    back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5, "extra_length": 9})
     params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
     write_params_yaml(folder, params)
     left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
@@ -223,7 +230,7 @@ def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_ot
             loss = F.cross_entropy(logits, torch.tensor([*source, EOS]))
             assert score == pytest.approx(-loss.item() * (len(source) + 1), abs=1e-3)
             (probability,) = source_probability(translator, [line], translator.vocabulary.decode([source]))
-            assert probability == pytest.approx(loss.neg().exp().item(), abs=1e-4)
+            assert probability == pytest.approx(loss.neg().exp().item(), rel=1e-3)
     rows = {row["decoding"]: row for row in csv.DictReader(Path("reports/decoding.csv").read_text().splitlines())}
     assert source_log_prob(translator, [""], [[5, 6]])[0] < -1, "also of an empty translation"
     for name, scores in found["decodings"].items():
@@ -235,6 +242,15 @@ def test_a_value_is_trained_for_the_probability_of_the_source(folder):
     of_value = content("scores/values/source.json")
     assert (of_value["reverse"], of_value["settings"]["score"]) == ("reverse/average", "source_probability")
     assert of_value["dev"]["prefixes"] != of_value["prefixes"], "the samples of dev are not those of the training text"
+    run, cpu = value_run(load(), "source"), torch.device("cpu")
+    translator = Translator.load("models/forward/average", cpu, **vars(run.samples.config))
+    scored = values.scores_of(run, Namespace(reverse="models/reverse/average"), "de", cpu)
+    dev = values.prefixes(translator, EvaluationSet.open(Path("data/sets/own-dev")).lines("normalised"), run, scored, "dev")
+    head, _ = value.load(Path("models/values/source", value.VALUE), dev.hidden_MD.shape[1], cpu)
+    loss = F.cross_entropy(head.logits(dev.hidden_MD), head.target(dev.score_M)).item()
+    of_length = np.corrcoef(dev.length_M, dev.score_M)[0, 1]
+    measured = {"loss": loss, "mean_value": head(dev.hidden_MD).mean().item(), "correlation_of_length": of_length}
+    assert {key: of_value["dev"][key] for key in measured} == pytest.approx(measured, abs=1e-4), "of the head that is saved"
     assert content("results/values/source.json") == {"name": "source", **of_value}
     assert content("scores/decodings/searched/decoding.json")["settings"]["decoding"]["value"] == "source"
 
@@ -254,6 +270,10 @@ def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(folde
     sources, targets = (lines(f"data/own-bt/synthetic/train.{code}") for code in LANGUAGES)
     assert 30 < len(sources) == len(targets) <= 42 and set(targets) <= set(lines("text/more.de"))
     assert content("scores/corpora/own-bt/back_translate.json")["in_evaluation"] == 2, "one of dev, one of test"
+    chosen, clean = decoder(load(), "own-bt"), cleaner(entities=True, nfc=True, punctuation=False, language="en")
+    translator = Translator.load("models/reverse/average", "cpu", **vars(chosen.config))
+    drawn = translator.n_best(lines("data/own-bt/monolingual/train.de"), "x", 1, decoder=decoder_of(chosen))
+    assert set(sources) <= {clean(f"{text}\n")[:-1] for text in translator.text([best for (best,) in drawn])}
     assert len(open_binarised(data / "own-bt/binarised", "train")) == max(129, 4 * len(sources)) + len(sources)
 
 

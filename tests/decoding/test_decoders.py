@@ -262,6 +262,15 @@ def test_the_penalty_makes_groups_differ(decoder):
     assert [t.ids for t in three[:2]] == [[4], [5]], "the third group is penalised for each of the two others"
 
 
+def test_a_group_whose_search_has_ended_waits_for_the_others(decoder):
+    """The second group ends first. The first one finds a better translation, one token later."""
+    logits = torch.full((1, 5, VOCABULARY, VOCABULARY), -20.0)
+    logits[0, 0, BOS, 4], logits[0, 0, BOS, 5] = 1.0, 0.0
+    logits[0, 1, 4, 4] = logits[0, 2, 4, EOS] = logits[0, 1, 5, EOS] = 5.0
+    (found,) = decoder("diverse", beam=2, groups=2, diversity=2.0).search(batch_of(logits, [5]), 1)
+    assert [t.ids for t in found] == [[4, 4]]
+
+
 def test_a_translation_that_the_limit_cut_is_never_above_a_finished_one(decoder):
     """The first group repeats token 4 up to the limit, with a higher score than the translations that end."""
     logits = torch.full((2, 4, VOCABULARY, VOCABULARY), -20.0)
@@ -401,6 +410,9 @@ def test_mbr_of_one_candidate_is_that_candidate_and_unfinished_if_its_search_is(
     found = best_of(chosen.search(batch, 1))
     assert [(t.ids, t.finished) for t in found] == [(t.ids, t.finished) for t in exact]
     assert not all(t.finished for t in found)
+    against = {"candidates": references, "references": {"decoder": "exact", "number": 1, **settings}}
+    found = best_of(decoder("mbr", **against).search(batch, 1))
+    assert [t.finished for t in found] == [t.finished for t in exact], "also if that of a reference is"
 
 
 def test_aggregated_references_rank_a_clear_winner_first():
@@ -439,9 +451,8 @@ def test_neither_a_batch_nor_a_cache_changes_a_translation_and_limits_hold(setti
         assert_same(together, alone[0], 1e-3)
         assert_same(together, without, 1e-3)
         assert 1 <= len(together) <= 3 and all(len(t.ids) <= limit for t in together)
-        if name != "sampling":
-            assert [t.score for t in together] == sorted((t.score for t in together), reverse=True)
-            assert len({tuple(t.ids) for t in together}) == len(together)
+        assert [t.score for t in together] == sorted((t.score for t in together), reverse=True)
+        assert name == "sampling" or len({tuple(t.ids) for t in together}) == len(together)
     together = best_of(whole)
     if name in ("greedy", "sampling", "exact", "diverse"):
         for source, t, limit in zip(SOURCES, together, limits):
@@ -503,6 +514,6 @@ def test_the_settings_of_a_part_are_those_of_its_decoder(params):
     assert chosen.parts["candidates"].config == dataclasses.replace(chosen.config, beam=8, alpha=1.0)
     assert chosen.parts["references"].number == params["base"]["decoders"]["mbr"]["references"]["number"]
     described = chosen.description(dataclasses.replace(chosen.config, batch_tokens=99))
-    assert described["candidates"]["beam"] == 8 and described["references"]["decoder"] == "sampling"
-    assert described["candidates"]["batch_tokens"] == 99, "that in use"
+    candidates = [described["candidates"][key] for key in ("beam", "number", "batch_tokens")]
+    assert candidates == [8, 5, 99] and described["references"]["decoder"] == "sampling", "the tokens in use"
     assert "beam" not in described and described["utility"] == "chrf"

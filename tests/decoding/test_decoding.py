@@ -153,13 +153,14 @@ def test_what_is_decided_stays_while_the_others_go_on(monkeypatch, decoding_sett
     assert any(len(result.ids) == limit for result, limit in zip(alone, limits))
 
 
-@pytest.mark.parametrize("vocabulary", [37, 64, 4000])
-def test_continuations_are_the_best_of_all(vocabulary):
+@pytest.mark.parametrize("vocabulary, regulariser", [(37, 0.0), (64, 0.0), (4000, 0.0), (37, 0.5), (4000, 0.5)])
+def test_continuations_are_the_best_of_all(vocabulary, regulariser):
     torch.manual_seed(4)
-    logits, log_prob = 3 * torch.randn(5, 4, vocabulary), -torch.rand(5, 4)
-    tokens, parents, log_probs = continuations(log_prob, logits.clone(), 8)
-    logits[..., [PAD, BOS]] = -math.inf
-    every = (logits.log_softmax(-1) + log_prob[..., None]).flatten(1)
+    logits, log_prob = 3 * torch.randn(5, 4, vocabulary), -4 * torch.rand(5, 4)
+    tokens, parents, log_probs = continuations(log_prob, logits.clone(), 8, regulariser)
+    logits[..., [PAD, BOS]] = -1e9
+    gained = logits.log_softmax(-1)
+    every = (log_prob[..., None] + gained - regulariser * gained.square()).flatten(1)
     expected, places = every.topk(8)
     torch.testing.assert_close(log_probs, expected)
     assert torch.equal(parents * vocabulary + tokens, places)

@@ -29,6 +29,7 @@ from tests.decoding.prefixes import (
 from tests.refusals import refused
 from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.beam import Beam
 from transformer.decoders.mcts import Mcts, Search, decoded, most_visited
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch, Counted, TreeStep, tree_search
@@ -279,6 +280,12 @@ def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
         assert result.ids == plain(best)
         expected = score(table, best, config) + weight / (1 - weight) * math.log(values[best])
         assert result.score == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_value_beam_of_weight_0_is_beam_search(decoding_settings):
+    logits, config = random_logits(30), decoding_settings(beam=2)
+    expected = Beam(config).search(Uncached(Table(logits), [LIMIT] * 30), 1)
+    assert_same(best_of(value_beam(logits, perfect(random_scores(30)), 0.0, config)), best_of(expected))
 
 
 def test_a_decoder_says_what_it_needs(decoding_settings):

@@ -19,6 +19,7 @@ from tests.refusals import refused
 from transformer import value
 from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch
 from transformer.translator import Translator
 
@@ -89,10 +90,17 @@ def test_calibration_measures_what_it_says():
     assert measured["calibration_error"] == 0.0
     biased = calibration(score / 2, score, length)
     assert biased["correlation"] == 1.0 and biased["calibration_error"] == pytest.approx(score.mean() / 2, abs=1e-5)
+    assert (biased["mean_value"], biased["mean_score"]) == pytest.approx((score.mean() / 2, score.mean()), abs=1e-5)
     for point in biased["reliability"]:
         assert point["score"] == pytest.approx(2 * point["value"], abs=1e-5)
     blind = calibration(np.full(4000, 0.5), score, np.where(score > 0.5, 3, 1))
     assert blind["correlation"] is None and blind["correlation_of_length"] == pytest.approx(0.866, abs=0.02)
+    several = [20, 20, 30, 29]
+    value, score = (np.repeat(each, several) for each in ([1.0, 0.95, 0.15, 0.55], [0.8, 0.6, 0.2, 0.5]))
+    measured = calibration(value, score, np.arange(99))
+    points = [tuple(point.values()) for point in measured["reliability"]]
+    assert points == [pytest.approx((0.15, 0.2, 30)), pytest.approx((0.975, 0.7, 40))], "29 prefixes are too few"
+    assert measured["calibration_error"] == pytest.approx((0.05 * 30 + 0.05 * 29 + 0.275 * 40) / 99, abs=1e-6)
 
 
 def test_states_are_those_that_the_search_sees(settings, decoding_settings):
@@ -108,6 +116,31 @@ def test_states_are_those_that_the_search_sees(settings, decoding_settings):
             for token, expected in zip(target, hidden):
                 step(torch.tensor([[token]]), torch.tensor([[0]]))
                 torch.testing.assert_close(step.hidden_BKD[0, 0], expected, atol=1e-4, rtol=1e-4)
+
+
+class Numbers(Ids):
+    def decode(self, sentences):
+        return [" ".join(map(str, ids)) for ids in sentences]
+
+
+def test_every_prefix_has_the_score_of_its_sample(params, settings, decoding_settings):
+    translator = Translator(sharpened(settings()), Numbers(), decoding_settings(extra_length=3, precision="float32"), {})
+    run = value_run(with_value(params, samples={"decoder": "sampling", "number": 2}), "v")
+    lines = [*Numbers().decode(SOURCES[:2]), "", *Numbers().decode(SOURCES[2:])]
+    references, asked = [f"of {line}" for line in lines], []
+
+    def scored(*texts):
+        asked.extend(zip(*texts, strict=True))
+        return [number / 16 for number in range(len(asked))]
+
+    found = values.prefixes(translator, (lines, references), run, scored, "x")
+    drawn = translator.n_best(lines, "x", 2, decoder=decoder_of(run.samples))
+    samples = [(line, sample.ids) for line, both in zip(lines, drawn) if line for sample in both]
+    assert asked == [(*Numbers().decode([ids]), line, f"of {line}") for line, ids in samples] and len(asked) == 10
+    lengths = [len(ids) + 1 + (len(ids) < len(line.split()) + 3) for line, ids in samples]
+    assert found.length_M.tolist() == [place for length in lengths for place in range(length)]
+    assert found.score_M.tolist() == [number / 16 for number, length in enumerate(lengths) for _ in range(length)]
+    assert found.hidden_MD.shape == (sum(lengths), 32)
 
 
 def test_a_sample_is_scored_against_its_reference_or_by_its_source(params, monkeypatch):
@@ -162,6 +195,10 @@ def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(
     ]:
         with refused(said):
             check({**params, "decodings": {"d": {"model": wrong, **line}}})
+    of_mbr = {"set": "demo-test", "decoder": "mbr", "candidates": {"decoder": "value_beam", "number": 2}}
+    check({**params, "decodings": {"d": {"model": "values/v", **of_mbr}}})
+    with refused("'demo-tiny/average' has no value, which the decoder mbr needs"):
+        check({**params, "decodings": {"d": {"model": "demo-tiny/average", **of_mbr}}})
 
 
 # The report
@@ -174,3 +211,5 @@ def test_the_report_has_a_table_of_values():
     content = {"v": {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}}
     (row,) = searches.value_table(content).rows()
     assert (row["value"], row["final score"], row["prefixes"]) == ("v", "chrf", 3000)
+    shown = [row[label] for label in ("correlation", "correlation of the length", "calibration error")]
+    assert shown == [measured[key] for key in ("correlation", "correlation_of_length", "calibration_error")]

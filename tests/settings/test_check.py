@@ -151,6 +151,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("base.model.d_model", 513, "an even number"),
         ("base.model.dropout", 1.0, "from 0 to below 1"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
+        ("base.training.micro_batch_tokens", 200, "at most batch_tokens (25000) and micro_batch_tokens (200)"),
         ("base.training.seed", 2**31, "a whole number from 0 to 2147483647"),
         ("base.vocabulary.character_coverage", 1.1, "a number from 0.98 to 1"),
         ("base.vocabulary.segmentations", 2, "1 is expected, since bpe_dropout is 0"),

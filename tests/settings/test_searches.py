@@ -84,15 +84,15 @@ def test_another_search_begins_after_a_change_that_can_change_a_value(params, tm
     """Of the settings outside the space. A search for the dev loss decodes nothing."""
     params["searches"]["small"]["metric"] = metric
 
-    def key() -> str:
-        return key_of(params, "small", search(params, "small"), "data", "code", tmp_path)
+    def key(data: str = "data", code: str = "code") -> str:
+        return key_of(params, "small", search(params, "small"), data, code, tmp_path)
 
     write_json(tmp_path / "set.json", {"corpus": "demo", "languages": ["en", "de"]})
     (tmp_path / "raw.de").write_text("Ein Satz.\n")
     before, training = key(), params["base"]["training"]
     params["searches"]["small"]["trials"] += 1
     training["lr_scale"] *= 2  # which every trial replaces
-    assert key() == before
+    assert key() == before not in (key(data="other"), key(code="other"))
     params["models"]["tiny"]["decoding"] = {"beam": 2}
     decoded = key()
     (tmp_path / "raw.de").write_text("Ein anderer Satz.\n")
@@ -175,12 +175,14 @@ def test_a_resumed_trial_evaluates_a_step_again_and_keeps_its_curve_and_its_end(
     resumed().report(5, 9.5)  # too early to be pruned
     trial = resumed()
     trial.report(5, 9.5)
-    trial.report(20, 9.0)
+    trial.report(20, 9.9)
     assert (trial.number, trial.hopeless, resumed().hopeless) == (STARTUP, False, False), "nothing is left to be saved"
-    assert resumed().dev_losses == {5: 9.5, 20: 9.0} and Trials(path, chosen).records()[-1]["dev_losses"] == [
+    assert resumed().dev_losses == {5: 9.5, 20: 9.9} and Trials(path, chosen).records()[-1]["dev_losses"] == [
         [5, 9.5],
-        [20, 9.0],
+        [20, 9.9],
     ]
+    resumed().complete(None)
+    assert Trials(path, chosen).records()[-1]["value"] == 9.9, "the last one, not the lowest"
 
 
 def test_a_search_for_dev_bleu_prunes_by_the_dev_loss_of_which_less_is_better(params, tmp_path):
@@ -193,6 +195,8 @@ def test_a_search_for_dev_bleu_prunes_by_the_dev_loss_of_which_less_is_better(pa
         trial.prune("above the median dev loss") if trial.hopeless else trial.complete(50 - loss)
     assert hopeless == [False] * STARTUP + [True, False]
     assert trials.best().number == STARTUP + 1, "a higher dev BLEU is better"
+    scales = {name: of.log for name, of in trials.completed()[0].distributions.items() if hasattr(of, "log")}
+    assert scales == {"lr_scale": True, "dropout": False, "warmup": False}
 
 
 # The stage
@@ -377,6 +381,11 @@ def result(**changes: Any) -> dict[str, Any]:
 def test_the_report_shows_a_search():
     table = reporting.search_table(result())
     assert list(table.frame["trial"]) == [1, 3, 0, 2], "the best first, without a value last"
+    assert list(table.frame)[:4] == ["trial", "lr_scale", "dropout", "norm"], "N is 2 in all trials"
+    assert "4 trials of at most 20 steps" in table.notes[0] and "; 1 were pruned" in table.notes[0]
+    by_bleu = reporting.search_table(result(search={**SEARCH, "metric": "dev_bleu"})).frame
+    assert list(by_bleu["trial"]) == [0, 3, 1, 2] and list(by_bleu["dev BLEU"])[:3] == [3.0, 2.75, 2.5]
+    assert list(by_bleu["dev loss"]) == [3.0, 2.75, 2.5, 5.0], "the last one of each"
     assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in table.notes[1]
 
 

@@ -114,7 +114,11 @@ def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings, monkeyp
     monkeypatch.chdir(tmp_path)
     write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, averaging={"checkpoints": 2})
     paths = {"checkpoints": checkpoints, "vocabulary": vocabulary, "text": text, "out": tmp_path / "average"}
+    for mark in (finished := tmp_path / "work/run/0123/published", other := tmp_path / "work/other/0123/published"):
+        mark.parent.mkdir(parents=True)
+        mark.touch()
     average.main(argparse.Namespace(run="run", **paths))
+    assert other.exists() and not finished.parent.exists(), "the state of a recorded training"
     tensors, description = read_tensors(tmp_path / "average/model.safetensors")
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
     with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):

@@ -132,6 +132,8 @@ def test_two_shares_in_order_take_every_pair_once_whatever_their_limits():
     pairs = Pairs()
     halves = (lambda numbers, sizes: numbers[:200]), (lambda numbers, sizes: numbers[200:])
     batches = [batch for share, tokens in zip(halves, (100, 37)) for batch in in_order(pairs, tokens, share)]
+    sizes = [max(sum(len(pairs.pair(n)[side]) + 1 for n in batch) for side in (0, 1)) for batch in batches]
+    assert max(sizes) <= 100, "of either side"
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
 
 

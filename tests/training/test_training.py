@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,6 +73,16 @@ def test_the_time_adds_up_over_starts(training):
         assert seconds < trainer.state.seconds < seconds + 1000
         seconds = trainer.state.seconds = trainer.state.seconds + 1000
         trainer.store.save(trainer.state)
+
+
+def test_a_state_is_saved_in_time_also_between_checkpoints(training, monkeypatch):
+    """A step takes a second. A checkpoint, which is only the weights, does not put the next state off."""
+    trainer, now, saved = training(steps=20, checkpoint_every=4, keep=5, evaluate_every=20), [0.0], []
+    trainer.save_every_seconds, whole = 5.0, trainer.store.save
+    monkeypatch.setattr("transformer.training.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(trainer.store, "save", lambda state: saved.append(state.step) or whole(state))
+    trainer.run(lambda record: now.append(now.pop() + 1), lambda: False)
+    assert saved == [6, 12, 18, 20]
 
 
 def REFUSED():
@@ -252,8 +263,9 @@ def test_what_is_not_finite_is_not_saved(training, tmp_path, spoil, said):
     assert [json.loads(line)["step"] for line in trainer.store.records()] == ([4] if spoil == "start" else [4, 5, 8])
 
 
-def test_a_loss_that_explodes_stops_before_a_state_is_saved(training, tmp_path):
-    trainer = training(steps=60, lr_scale=30.0, log_every=10, checkpoint_every=30, evaluate_every=60)
+@pytest.mark.parametrize("log_every", [10, 60])
+def test_a_loss_that_explodes_stops_before_a_state_is_saved(training, tmp_path, log_every):
+    trainer = training(steps=60, lr_scale=30.0, log_every=log_every, checkpoint_every=30, evaluate_every=60)
     with pytest.raises(UserError, match=r"exploded: .* per piece \(limit 22\.5\) at step \d0; no state was saved before"):
         run(trainer)
     assert not saved(tmp_path)

@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -184,6 +185,7 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
     def full(*_) -> None:
         raise OSError("No space left on device")
 
+    Path("dvc.lock").write_text("outs: []\n")  # it knows other stages
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
         patch.setattr(train, "write_times", full)
         short(lambda: None)
@@ -209,7 +211,7 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
     monkeypatch.setattr(hardware, "commit", lambda: next(commits))
     trainings, trainer = [], train.trainer
     monkeypatch.setattr(train, "trainer", lambda *given: trainings.append(trainer(*given)) or trainings[0])
-    write_runs(**SHORT, max_length=20)  # the pairs have up to 25 pieces
+    write_runs(**SHORT, max_length=20, evaluate_every=3)  # the pairs have up to 25 pieces
     binarised = read_json(Path("data/binarised.json"))
     binarised["sets"]["train"]["segmentations"] = 2
     write_json(Path("data/binarised.json"), binarised)
@@ -218,6 +220,12 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
     (took,) = took.values()  # by the sha256 of training.json
     assert took["commit"] == "first"
     tokens = made["source_tokens"] + made["target_tokens"]
+    dev = [
+        record for record in map(json.loads, Path("scores/training.jsonl").read_text().splitlines()) if "dev_loss" in record
+    ]
+    assert [made[key] for key in ("dev_loss", "dev_perplexity")] == [dev[-1][key] for key in ("dev_loss", "dev_perplexity")]
+    assert len(dev) > 1 and made["dev_perplexity"] == pytest.approx(math.exp(made["dev_loss"]), rel=1e-5)
+    assert made["batches_an_epoch"] == len(trainings[0].batches)
     assert took["tokens_per_second"] * took["seconds"] == pytest.approx(tokens, rel=0.1)
     lengths = zip(*(Pairs(60, 25).lengths(side) for side in ("source", "target")))
     assert made["pairs_left_out"] == round(sum(max(pair) + 1 > 20 for pair in lengths) / 2) > 0, "EOS counts"
