@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import runpy
 import shutil
 import signal
@@ -45,6 +46,7 @@ def started(command: list[str]) -> tuple[int, str, str]:
         contextlib.redirect_stderr(io.StringIO()) as errors,
     ):
         patch.setattr(sys, "argv", [module.rpartition(".")[2], *arguments])
+        patch.setattr(logging, "disable", lambda: None)  # by `track`, for the whole process
         with pytest.raises(SystemExit) as ended:
             runpy.run_module(module, run_name="__main__")
     return ended.value.code or 0, out.getvalue(), errors.getvalue()

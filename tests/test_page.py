@@ -1,5 +1,6 @@
 """The server and its page, tested with HTTP requests and in a browser."""
 
+import asyncio
 import dataclasses
 import functools
 import itertools
@@ -14,23 +15,26 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPResponse
 
 import numpy as np
 import pytest
 import requests
 import uvicorn
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from pipeline.serving.application import Limits, application
+from pipeline.serving.application import Limits, application, bounded_body
 from pipeline.serving.batching import lengths_of
 from pipeline.serving.running import address, configured, listening, names
-from pipeline.serving.viewing import Viewer
+from pipeline.serving.viewing import Viewer, examples
 from tests import in_process
 from tests.browser import BROWSERS, browser, command, messages
 from tests.projects import ROOT
 from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
 from transformer.config.text import TextConfig
+from transformer.config.vocabulary import EOS
 from transformer.translator import Hypothesis, Translator
 
 SETTINGS = {"precision": "float32", "extra_length": 8, "threads": 1}
@@ -243,6 +247,7 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("trace", {"text": "one " * 60}, 413, "pieces long"),
         ("trace", {"text": "one", "prefix": [PIECES]}, 422, f"{PIECES} is not"),
         ("trace", {"text": "one", "prefix": [2]}, 422, "2 is not"),  # BOS
+        ("trace", {"text": "one", "prefix": [EOS, 5]}, 422, f"{EOS} is not"),
         ("trace", {"text": "one", "prefix": [5] * 40}, 422, "a prefix of 40 pieces"),
         ("..%2f..%2fparams.yaml", {}, 405, "Method Not Allowed"),
     ],
@@ -252,6 +257,20 @@ def test_a_wrong_request_is_one_line(server, path, body, status, named):
     found, answer = server.post(path, body)
     assert found == status and set(answer) == {"error"}
     assert re.search(named, answer["error"]) and "\n" not in answer["error"] and len(answer["error"]) < 200
+
+
+def test_the_bytes_of_a_body_are_counted_over_its_parts():
+    async def reading(scope, receive, send):
+        while (await receive())["more_body"]:
+            pass
+
+    async def received():
+        return {"type": "http.request", "body": next(parts), "more_body": True}
+
+    parts = iter([b"x" * 6] * 2)
+    with pytest.raises(HTTPException) as refused:
+        asyncio.run(bounded_body(reading, 10, 60.0)({"type": "http"}, received, None))
+    assert (refused.value.status_code, refused.value.detail) == (413, "the body is longer than 10 bytes")
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/json"])
@@ -363,11 +382,14 @@ def test_a_connection_whose_client_does_not_read_is_closed():
 
 
 def test_a_client_keeps_its_connection_while_its_answer_is_computed_and_between_requests(slow):
-    with served(slow, limits(seconds=0.5)) as server, ThreadPoolExecutor(2) as clients:
-        with requests.Session() as session:
-            for _ in range(3):
-                assert session.get(f"{server.url}health", timeout=60).json()["status"] == "ok"
-                time.sleep(0.2)
+    with served(slow, limits(seconds=1.0)) as server, ThreadPoolExecutor(2) as clients:
+        with connect(server) as connection:
+            for _ in range(5):
+                connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answer = HTTPResponse(connection)
+                answer.begin()
+                assert json.load(answer)["status"] == "ok"
+                time.sleep(0.3)
         running = clients.submit(server.post, "translate", {"text": "a"})
         wait_for(lambda: slow.batches)
         time.sleep(0.3)
@@ -399,6 +421,8 @@ def test_the_search_is_streamed_and_ends_with_the_translation(server, translator
     *_, last = server.search(text=text, prefix=[end["ids"][0], chosen]).iter_lines()
     again = json.loads(last)
     assert again["ids"][:2] == [end["ids"][0], chosen] and again["forced"] == 2
+    *_, last = server.search(text=text, prefix=[chosen, EOS]).iter_lines()
+    assert json.loads(last)["ids"] == [chosen], "a chosen end is the end"
 
 
 def test_a_search_is_sent_as_it_is_done_too_many_are_503_and_a_long_one_ends(viewer):
@@ -434,6 +458,21 @@ def test_a_search_that_fails_says_nothing_of_its_error_and_one_without_a_client_
         viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
         for _ in range(2):
             wait_for(server.frees_a_search)
+
+
+def test_the_head_of_the_page_has_the_sizes_of_the_model_and_short_examples_of_its_run(translator, tmp_path, monkeypatch):
+    own = dataclasses.replace(translator, text_config=TextConfig(("en", "de"), entities=True, nfc=True, punctuation=False))
+    own.config = dataclasses.replace(own.config, beam=3)
+    monkeypatch.chdir(tmp_path)
+    assert examples("run") == []
+    path = tmp_path / "scores/run/translations/samples.json"
+    path.parent.mkdir(parents=True)
+    sources = ["three words here", "", "one", "two words", "longer than the other ones"]
+    path.write_text(json.dumps([{"source": source, "reference": f"not {source}"} for source in sources]))
+    weights = sum(np.prod(tensor.shape) for tensor in translator.model.state_dict().values())
+    expected = {"name": "run", "languages": ["en", "de"], "parameters": weights, "layers": 2, "heads": 4, "beam": 3}
+    expected["examples"] = ["one", "two words", "three words here"]
+    assert Viewer(own, "run", examples("run")).about() == expected
 
 
 def test_files_are_served_with_a_policy_that_allows_nothing_else(server):

@@ -55,6 +55,7 @@ def params_file(folder: Path, **changed) -> None:
     params["runs"]["french"] = {"corpus": "europarl-en-fr", "model": "tiny"}
     params["corpora_in_use"] = ["demo", "europarl-en-fr"]
     params["decodings"] = {"narrow": {"model": "one/average", "set": "demo-test", "beam": 1}}
+    params["decodings"]["valued"] = {"model": "values/v", "set": "demo-test", "decoder": "value_beam"}
     params["base"]["scoring"] = {"bootstrap": 50, "seed": 1, **changed}
     write_params_yaml(folder, params)
 
@@ -122,6 +123,22 @@ def test_two_decodings_of_one_model_have_a_p_value_and_two_trainings_have_none(t
     words = ["one", "--against", "other.txt", "--metric", "bleu-published"]
     printed = command(tmp_path, "pipeline.commands.evaluate", *words).stdout
     assert "compound:split|ref:published" in printed and printed.splitlines()[2].split()[:2] == ["one", "73.83"]
+
+
+def test_sets_of_one_text_are_compared_and_p_needs_the_model_of_both(tmp_path):
+    """The model of a value is that of its samples. A file names no model."""
+    project(tmp_path)
+    project(tmp_path, degraded(1), "french")
+    shutil.copytree(tmp_path / "data/sets/demo-test", tmp_path / "data/sets/europarl-en-fr-test")
+    params_file(tmp_path, bootstrap=20)
+    folder = tmp_path / "scores/decodings/valued"
+    write(folder / "translation.txt", degraded(1))
+    (folder / "decoding.json").write_text('{"model": "one/average"}')
+    write(tmp_path / "other.txt", degraded(1))
+    said = {"french": "; no p, because one seed ", "valued": ", p = 0.", "other.txt": " not known to be of one training"}
+    for other, end in said.items():
+        ours = command(tmp_path, "pipeline.commands.evaluate", "one", "--against", other)
+        assert ours.returncode == 0 and end in ours.stdout.splitlines()[-1], ours.stderr
 
 
 @pytest.mark.parametrize(

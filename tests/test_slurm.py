@@ -1,5 +1,6 @@
 """Slurm: the requests of the stages, the workers on the nodes and requeued jobs."""
 
+import argparse
 import os
 import signal
 import subprocess
@@ -160,6 +161,19 @@ def test_only_the_job_of_a_stage_that_nobody_cancelled_is_queued_again(fake, env
     assert ("scontrol requeue 7" in fake.calls()) == queued
     fake.script("scontrol", "#!/bin/sh\necho 'Requested operation is disabled' >&2\nexit 1\n")
     assert "Requested operation is disabled" in slurm.requeue(MINE)
+
+
+def test_a_stage_that_was_stopped_is_queued_again_and_one_that_failed_is_not(fake, monkeypatch, capsys):
+    fake.job()
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr(sys, "argv", ["train"])
+    for name, value in MINE.items():
+        monkeypatch.setenv(name, value)
+    for status, said in ((1, ""), (stage.INTERRUPTED, "train: job 7 is queued again\n")):
+        with pytest.raises(SystemExit) as ended:
+            stage.run(lambda _, status=status: status, argparse.ArgumentParser("train"), checked=False)
+        assert ended.value.code == status and capsys.readouterr().err == said
+        assert ("scontrol requeue 7" in fake.calls()) == bool(said)
 
 
 def test_the_command_of_a_stage_survives_the_signal_that_the_training_handles():

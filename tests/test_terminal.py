@@ -59,6 +59,10 @@ def test_a_training_that_a_signal_stopped_has_not_failed(tmp_path, monkeypatch, 
     screen.handle(event(LogEvent.JOB_ERROR, jobid=1, rule_msg=None))
     (line,) = [line for line in terminal.shown() if line.startswith(STAGE)]
     assert line.startswith(f"{STAGE} {word} after ") and terminal.shown()[-2] == last
+    os.utime(f"work/logs/{STAGE}.log", (0, 0))  # the next start fails before it writes a log
+    screen.handle(event(LogEvent.JOB_INFO, jobid=2, rule_name=STAGE))
+    screen.handle(event(LogEvent.JOB_ERROR, jobid=2, rule_msg="sbatch: no more jobs\n"))
+    assert terminal.shown()[-3:] == [f"{STAGE} failed after 0 s.", "sbatch: no more jobs", ""]
 
 
 # The progress of a stage, and the live line
@@ -89,6 +93,10 @@ def test_a_bar_without_a_terminal_leaves_its_place_only_when_it_is_stopped(bar_o
         assert round(pace * least) <= seconds_left() <= round(pace * bar.format_dict["elapsed"])
         Progress.write("a line")
     assert place_of(STAGE).startswith("step 420 of 1,200")
+    with Progress(total=40_000_000, unit="B") as bar:
+        bar.update(12_000_000)
+        bar.refresh()
+    assert place_of(STAGE).startswith("12.0 of 40.0 MB, ")
     with Progress(total=2, unit="sentence") as bar:
         bar.update(2)
     assert place_of(STAGE) == ""
@@ -211,6 +219,9 @@ def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, cap
     assert shown(Result("a", 21.5, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +1.50, perplexity -0.10"]
     assert shown(Result("a", 21.5049, 19.0, 22.0, 4.9, 90.0)) == ["the same"]
     assert shown(Result("a", 21.5051, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +0.01"]
+    many = [Result(f"run-{number}", 20.0, None, None, None, None) for number in range(12)]
+    *_, last, more = results.table(many)
+    assert last.startswith("run-9 ") and more == "and 2 more"
 
 
 def test_results_have_the_first_measure_and_the_time_of_their_own_training(tmp_path, monkeypatch):
@@ -262,14 +273,14 @@ def test_a_plan_has_what_is_stale(project):
 def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third_of_a_pass(params, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert plan.last_rate() is None
-    for name, seconds, when in (("first", 10.0, 1), ("last", 50.0, 2)):
+    for name, took, when in (("first", {"seconds": 10.0}, 1), ("last", {"seconds": 50.0, "processes": 4}, 2)):
         folder = Path("scores", name)
         write_json(folder / "training.json", {"run": name})
         write_json(folder / "flops.json", {"analytic": {"training_flops": 1e12}})
         times = Path("work/times", name, "training.json")
-        write_times(times, folder / "training.json", {"seconds": seconds})
+        write_times(times, folder / "training.json", took)
         os.utime(times, (when, when))
-    assert plan.last_rate() == (2e10, "the last training here (last)")
+    assert plan.last_rate() == (5e9, "the last training here (last)")
     write_json(Path("scores/last/training.json"), {"run": "restored"})
     assert plan.last_rate() == (1e11, "the last training here (first)"), "the times are of another training"
     _, model, config = run_settings(params, "demo-tiny")
@@ -279,6 +290,11 @@ def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third
     assert one["time here"] == pytest.approx(one["operations"] / 2e10)
     dev = of.dev * (of.source + of.target) * one["operations"] / one["tokens"] / 2e10
     assert often["time here"] - one["time here"] == pytest.approx(100 * dev / 3)
+    twice = training(model, dataclasses.replace(config, r_drop=1.0), of, 2e10)
+    assert twice["operations"] == 2 * one["operations"]
+    several = {**params, "machine": {**params["machine"], "nodes": 2, "processes": 3}}
+    here, faster = (plan.jobs(each, ["train@demo-tiny"], 2e10)["train@demo-tiny"] for each in (params, several))
+    assert faster["time here"] == pytest.approx(here["time here"] / 6)
 
 
 @pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])
@@ -302,8 +318,7 @@ def test_the_size_of_a_built_corpus_is_that_of_its_report(params, tmp_path, monk
     train = {"pairs": 300, "segmentations": 3, "source_tokens": 6000, "target_tokens": 9000}  # 100 pairs, three times
     dev = {"pairs": 50, "source_tokens": 500, "target_tokens": 600}
     write_json(Path("scores/corpora/multi30k/binarise.json"), {"sets": {"train": train, "dev": dev}})
-    source, target, _, pairs = plan.sizes(params, "multi30k")
-    assert (source, target, pairs) == (21, 31, 50), "pieces, EOS included"
+    assert plan.sizes(params, "multi30k") == (21, 31, 4000, 50), "pieces, EOS included"
 
 
 def test_the_plan_has_the_disk_of_all_files_and_the_memory_of_both_sides(tmp_path, params, settings, training_settings):
@@ -313,6 +328,8 @@ def test_the_plan_has_the_disk_of_all_files_and_the_memory_of_both_sides(tmp_pat
     published = sum(size for name, size in sizes.items() if name.startswith("step-"))
     less = training_settings(keep=3, micro_batch_tokens=config.micro_batch_tokens // 2)
     one, half = (training(settings(), each, Sizes(10, 10, 90, 20), 1e10) for each in (config, less))
+    larger = training_settings(keep=3, micro_batch_tokens=2 * config.batch_tokens)  # than a batch
+    assert training(settings(), larger, Sizes(10, 10, 90, 20), 1e10)["memory"] == one["memory"]
     assert one["disk"] == pytest.approx(sum(sizes.values()) + 2 * published * 4 / 3, rel=0.1), "three, and their average"
     # By hand, with N = 2, d_model = 32 and d_ff = 64: embeddings; four projections with their biases, once in each layer of
     # the encoder and twice in the decoder; two linear maps with their biases; gains and biases of 2 and 3 norms.

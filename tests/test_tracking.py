@@ -21,7 +21,7 @@ from tests import in_process
 from tests.projects import ROOT
 from tests.settings.test_searches import SEARCH, result
 from transformer.config.reading import UserError
-from transformer.files import write_lines
+from transformer.files import write_json, write_lines
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0, "patience": 0}}
 DESCRIPTION = {"settings": SETTINGS, "data_sum": "0a1b"}
@@ -200,8 +200,10 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(project, first, monk
     mirror(project / "scores/tiny")
     mirrored_live = content()
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
+    write_json(project / "scores/searches/small.json", result())
     answer = run_python("-m", "pipeline.commands.track")
-    assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has 1 runs and searches\n"
+    assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has 2 runs and searches\n"
+    assert content("small")[0]["name"] == "small"
     assert not answer.stderr
     assert content() == mirrored_live
     (project / "scores/tiny/training.json").write_text("{")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from sacrebleu.metrics import BLEU
 
 from pipeline.commands import translate
 from pipeline.settings.params import PARAMS
-from pipeline.workflow import stage
+from pipeline.workflow import models, stage
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.projects import ROOT
@@ -71,12 +72,14 @@ def test_lines_keep_their_order_in_blocks_of_any_size_and_an_empty_line_stays_on
     assert shell(text.encode()) == (None, "\n".join(expected).encode(), "")
 
 
-def test_columns(shell):
+def test_columns(shell, monkeypatch):
     status, out, err = shell(f"{SENTENCE}\n\n".encode(), "--n-best", "2", "--scores", "--alignment")
     rows = [line.split("\t") for line in out.decode().split("\n")]
     assert (status, err) == (None, "")
     assert [row[0] for row in rows] == ["1", "1", "2", ""]
     assert rows[0][2] == TRANSLATION and rows[2][2:] == ["", ""]
+    monkeypatch.setattr(translate, "BLOCK", 1)
+    assert re.findall(r"^\d+", shell(f"{SENTENCE}\n\n".encode(), "--n-best", "1")[1].decode(), re.MULTILINE) == ["1", "2"]
     assert float(rows[0][1]) == pytest.approx(-0.0785, abs=2e-3) and float(rows[0][1]) > float(rows[1][1])
     pairs = [tuple(map(int, link.split("-"))) for link in rows[0][3].split(" ")]
     assert {target for _, target in pairs} == set(range(len(TRANSLATION.split())))
@@ -127,8 +130,35 @@ def test_a_model_that_is_not_there(shell, tmp_path, monkeypatch):
 
 
 def test_flags_that_exclude_each_other_or_ask_for_nothing(shell):
-    refused(shell(b"", "--split", "--scores"), "--split joins translations", 0)
+    for flags in (["--scores"], ["--alignment"], ["--n-best", "1"]):
+        refused(shell(b"", "--split", *flags), "--split joins translations", 0)
     refused(shell(f"{SENTENCE}\n".encode(), "--n-best", "0"), "n_best: 0 is not possible", 0)
+
+
+def test_an_interrupted_translation_is_not_a_whole_one(shell, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(translate, "work", interrupted)
+    assert shell(b"") == (130, b"", "")
+
+
+def test_a_run_translates_with_its_decoding_settings_on_the_device_of_params_yaml(folder, tmp_path, monkeypatch):
+    shutil.copytree(folder, tmp_path / "models/demo-tiny/average")
+    before, tiny, after = (ROOT / PARAMS).read_text(encoding="utf-8").partition("\n  tiny:")
+    after = after.replace("decoding: {}", "decoding: {beam: 3, alpha: 1.5}", 1)
+    (tmp_path / PARAMS).write_text(before.replace("  device: auto", "  device: cpu") + tiny + after, encoding="utf-8")
+    (tmp_path / PARAMS).write_text((tmp_path / PARAMS).read_text(encoding="utf-8").replace("device: auto", "device: cpu"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Translator, "load", lambda folder, **settings: (folder, settings))
+    of_run, settings = models.translator_of("demo-tiny")
+    assert (of_run, settings["device"], settings["beam"], settings["alpha"]) == (
+        Path("models/demo-tiny/average"),
+        "cpu",
+        3,
+        1.5,
+    )
+    assert models.translator_of(str(folder)) == (folder, {}), "those of the paper"
 
 
 def test_a_model_folder_of_earlier_code_says_that_it_does_not_normalise(shell):

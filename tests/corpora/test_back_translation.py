@@ -23,6 +23,7 @@ from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
+from pipeline.settings.selection import bpe_dropout
 from pipeline.settings.vocabulary import VocabularyConfig
 from tests.back_translations import VALUE, entry, with_runs
 from tests.refusals import refusals, refused, spoilt
@@ -41,6 +42,8 @@ def selected(params) -> dict[str, Any]:
 
 
 BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
+TURNED = {"model": "forward/average", "set": "turned-test"}
+BOTH = {"first": "forward/average", "second": "reverse/average"}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,9 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         ("reverse_scores.own.set", "own-dev", "'own-dev' is not the set of a decoding; did you mean 'own-test'"),
         ("reverse_scores.new", {"model": "reverse/average", "set": "own-test"}, "own-test is also the set of new"),
         ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "'reverse_scores' is also a folder of models/"),
+        ("decodings.new", TURNED, "new.model: forward/average translates en to de; a run from de to en is expected"),
+        ("ensembles.both", BOTH, "both: the corpora are own and turned; two runs with the same corpus are expected"),
+        ("sets.new", {"corpus": "own", "archive": "mine", **SET}, "new.archive: 'mine' is not an archive of corpora.own"),
         ("reverse_values.new", VALUE | {"reverse": "forward/average"}, "new.reverse: forward/average translates en"),
         ("reverse_values.new", VALUE | {"reverse": "revers/average"}, "'revers/average' is not the average of a run"),
         ("reverse_values.new", VALUE | {"corpus": "turned"}, "'turned' is not the corpus of the run; 'own' is"),
@@ -97,6 +103,10 @@ def test_the_reverse_run_can_itself_be_trained_on_a_back_translation(selected):
     selected["runs"]["reverse-2"] = {**selected["runs"]["reverse"], "corpus": "turned-bt"}
     selected["back_translations"]["own-bt-2"] = entry(run="reverse-2")
     check(selected)
+
+
+def test_the_bpe_dropout_of_synthetic_pairs_is_that_of_the_corpus_that_they_extend(selected):
+    assert bpe_dropout(spoilt(selected, "corpora.own.vocabulary.bpe_dropout", 0.3), "own-bt") == 0.3
 
 
 # The monolingual text

@@ -11,12 +11,14 @@ import shutil
 import unicodedata
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import fetch_monolingual, fetch_set
+from pipeline import download, fetch_monolingual, fetch_set
+from pipeline.corpora import collecting
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out
@@ -104,7 +106,7 @@ def test_the_first_pairs_of_several_files_with_both_sides(collect, files):
     at = files(a=zips[0], b=zips[1])
     table = {"parquet": ["text/t-*-of-00002.parquet"]}
     both = {"zip": [*at.values()]}
-    written = collect({"train": table | {"first": 4}, "dev": both, "test": both | {"first": 1}})
+    written = collect({"train": table | {"first": 4}, "dev": both | {"first": 2}, "test": both | {"first": 1}})
     assert [written[f"{name}.en"].count(b"\n") for name in ("train", "dev", "test")] == [4, 2, 1]
     assert written["train.de"] == b"de 0\nde 1\nde 2\nde 3\n" and written["dev.de"] == lines(0, 1, word="Zeile")
     for part in (table | {"first": 7}, both | {"first": 3}):
@@ -224,6 +226,7 @@ def test_holding_out_more_than_half_or_more_than_there_is_is_refused(collect, fi
 
 
 PAIR = {"source": "text/a.en", "target": "text/a.de"}
+TABLE = {"tsv": "text/a.tsv"}
 GOOD = {"train": [PAIR], "dev": [PAIR], "test": [PAIR]}
 ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
 
@@ -247,6 +250,10 @@ OUTSIDE = ("my.en", "../my.en", "text/../my.en", "/my.en")
         ({"train": {"parquet": ["https://host/*.parquet"]}}, "ends in a file name"),
         ({"train": [{"hold_out": 5}]}, "only dev and test can be held out"),
         ({"dev": [{"hold_out": 5}, PAIR]}, "each as one part"),
+        ({"test_filtered": {"hold_out": 5}}, "only dev and test can be held out"),
+        ({"dev": []}, "x.dev: [] is not possible; at least one entry is expected"),
+        ({"train": TABLE | {"tsv": []}}, "tsv: [] is not possible; at least one entry is expected"),
+        ({"train": TABLE | {"encoding": ["utf-8", "gbk"]}}, "encoding: ('utf-8', 'gbk') is not possible; 1 is expected"),
         ({"dev": {"hold_out": 5, "first": 3}}, "first: the keys first, hold_out do not define a part"),
         ({"train": [PAIR | {"archive": "europal"}], "archives": ARCHIVES}, "did you mean 'europarl'"),
         ({"archives": {"a": {"url": ["http://host/a.zip", "text/a.zip"]}}}, "several addresses are http"),
@@ -263,29 +270,51 @@ def test_settings_that_cannot_be_are_refused(change, said):
 
 
 def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_their_corpus(tmp_path, monkeypatch):
-    """Monolingual text is in the target language. The normalised lines are Moses' output for each language."""
+    """Monolingual text is in the target language. The normalised lines are Moses' output for each language.
+
+    The mirror has the files of the corpus, which is on no site, and its archive has those of a set.
+    """
     monkeypatch.chdir(tmp_path)
-    Path("text").mkdir()
+    for folder in ("mirror", "text"):
+        Path(folder).mkdir()
     lines = ["“Well”, she said — “it’s late”.", "“Well”, he said — “it’s late”."]
     english, german = '"Well," she said - "it\'s late."', '"Well", he said - "it\'s late".'
-    files = {"source": "text/new.en", "target": "text/new.de"}
-    for path, line in zip(files.values(), lines):
-        Path(path).write_text(f"{line}\n", encoding="utf-8")
-    own = {"train": files, "dev": {"hold_out": 2}, "test": {"hold_out": 3}}
+    members = {f"new.{code}": f"{line}\n".encode() for code, line in zip(("en", "de"), lines)}
+    for name, content in members.items():
+        Path("mirror", name).write_bytes(content)
+    build(tmp_path / "text/own.tgz", members)
+    files = {"source": "http://127.0.0.1:1/new.en", "target": "http://127.0.0.1:1/new.de"}
+    own = {"archives": {"own": {"url": "text/own.tgz"}}, "train": files, "dev": files, "test": files}
     corpus = {"languages": ["en", "de"], "download": own, "normalise": {"punctuation": True}, "vocabulary": {}}
     params = load(ROOT / "params.yaml")
-    params["corpora"]["mine"], params["sets"]["new"] = corpus, {"corpus": "mine", **files}
+    params["corpora"]["mine"], params["machine"]["mirror"] = corpus, "mirror"
+    params["sets"]["new"] = {"corpus": "mine", **files}
+    params["sets"]["packed"] = {"corpus": "mine", "archive": "own", "source": "new.en", "target": "new.de"}
     back = {"corpus": "mine", "run": "reverse", "tagged": False, "ratio": 1.0, "decoding": {}}
-    params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": "text/new.de"}}
+    params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": files["target"]}}
     write_params_yaml(Path(), params)
-    fetch_set.main(argparse.Namespace(name="new", out=Path("data/new")))
-    found = EvaluationSet.open(Path("data/new"))
-    assert (found.corpus, found.languages) == ("mine", ("en", "de"))
-    assert found.lines("raw") == ([lines[0]], [lines[1]]) and found.lines("normalised") == ([english], [german])
+    download.main(argparse.Namespace(corpus="mine", out=Path("data/raw"), test=Path("data/test")))
+    assert Path("data/raw/train.de").read_bytes() == Path("data/test/test.de").read_bytes() == members["new.de"]
+    for name in ("new", "packed"):
+        fetch_set.main(argparse.Namespace(name=name, out=Path("data", name)))
+        found = EvaluationSet.open(Path("data", name))
+        assert (found.corpus, found.languages) == ("mine", ("en", "de"))
+        assert found.lines("raw") == ([lines[0]], [lines[1]]) and found.lines("normalised") == ([english], [german])
     out, report = Path("data/mine-bt"), Path("report.json")
     fetch_monolingual.main(argparse.Namespace(name="mine-bt", out=out, report=report))
     assert {path.name: path.read_text() for path in out.iterdir()} == {"train.de": f"{german}\n"}
     assert json.loads(report.read_text())["language"] == "de"
+
+
+def test_all_addresses_of_an_archive_are_those_of_one_file(tmp_path):
+    asked, urls = [], ["https://a/x.tgz", "https://b/x.tgz"]
+    path = build(tmp_path / "x.tgz", {"en": lines(1), "de": lines(2)})
+    fetcher = SimpleNamespace(fetch=lambda *arguments: asked.append(arguments) or path)
+    part = {"archive": "x", "source": "en", "target": "de"}
+    settings = {"archives": {"x": {"url": urls}}, **dict.fromkeys(("train", "dev", "test"), part)}
+    config = read(DownloadConfig, settings, "x")
+    assert collecting.collect({"train": config.train}, config.archives, ("en", "de"), fetcher, tmp_path) == {"train": 1}
+    assert asked == [(urls[0], None, urls[1])]
 
 
 def test_an_edit_and_a_deletion_of_own_text_are_noticed_by_both_tools(built, tmp_path):

@@ -136,6 +136,11 @@ def test_a_cut_connection_is_resumed_by_range_also_by_a_later_process(site, fetc
     partial.with_name(partial.name + ".json").write_text(json.dumps(record))
     partial.with_name(NAME.rpartition("/")[2]).unlink()
     assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY, "a part longer than the file starts anew"
+    (path,) = fetcher().downloads.rglob(NAME.rpartition("/")[2])
+    path.rename(partial)  # killed before this file got its name
+    partial.with_name(partial.name + ".json").write_text(json.dumps(record | {"size": len(BODY)}))
+    site.requests.clear()
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY and site.requests == []
 
 
 WEAK = {"ETag": 'W/"1"'}

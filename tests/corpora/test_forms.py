@@ -214,7 +214,12 @@ def test_a_nul_in_a_short_file_is_text(collected):
 
 
 def test_codes_within_a_segment_of_tmx_are_no_text(collected):
-    data = tmx([[("en", "a <bpt>{b}</bpt>bold<ept>{/b}</ept> <hi>word</hi>\n&amp; more"), ("de", "x")]])
+    data = tmx(
+        [
+            [("en", " "), ("de", "y")],
+            [("en", "a <bpt>{b}<sub>c</sub></bpt>bold<ept>{/b}</ept> <hi>word</hi>\n&amp; more"), ("de", "x")],
+        ]
+    )
     assert collected({"tmx": "text/my.tmx"}, my_tmx=data) == [["a bold word & more"], ["x"]]
 
 
@@ -260,6 +265,7 @@ def test_a_table_in_another_encoding(collected, refused):
     data = table(zip(ENGLISH, GERMAN)).decode().replace("“", '"').replace("”", '"').encode("latin-1")
     refused(["text/my.tsv: line 1", "is not UTF-8"], {"tsv": "text/my.tsv"}, my_tsv=data)
     assert collected({"tsv": "text/my.tsv", "encoding": "latin-1"})[1] == GERMAN
+    assert collected({"tsv": "text/my.tsv"}, my_tsv=b"a\tb\r\n \r\nc\td\r\n") == [["a", "c"], ["b", "d"]]
 
 
 def test_a_wrong_encoding_is_refused(refused):
@@ -284,9 +290,11 @@ def test_single_damaged_characters_are_named_and_left_to_normalise(collected, ca
     assert "text/b: line 8 (byte 0xfc) and 1 more are damaged UTF-8" in capsys.readouterr().err
 
 
-def test_line_ends_of_an_old_mac_are_named(refused):
+def test_line_ends_of_an_old_mac_are_named(refused, collected):
     part, data = {"source": "text/a", "target": "text/b"}, plain(GERMAN).replace(b"\n", b"\r")
     refused(["text/b: its lines end in CR", "tr '\\r' '\\n' < text/b"], part, a=plain(ENGLISH), b=data)
+    few = plain(["a\rb", "c\rd", "e"])
+    assert collected(part, a=few, b=plain(GERMAN[:3]))[0] == ["a\rb", "c\rd", "e"], "less than one in each line"
 
 
 def stream(data, label="test"):

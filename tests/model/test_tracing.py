@@ -70,10 +70,13 @@ def test_the_tree_holds_the_translation_with_the_probabilities_of_the_model(mode
                 hypotheses[ids] = candidate.log_prob
                 grown.append((ids, candidate.fate))
             assert sum(fate == "kept" for _, fate in grown) == settings.beam
+            ends = [fate == "finished" for ids, fate in grown if ids[-1] == EOS]
+            assert ends == [place < settings.beam for place, (ids, _) in enumerate(grown) if ids[-1] == EOS]
             branches = grown
         ids = steps[-1].translation.ids
         whole = (*ids, EOS) if (*ids, EOS) in hypotheses else tuple(ids)
         ended += whole[-1] == EOS
+        assert whole[-1] != EOS or [token for token in steps[-1].leader if token not in (PAD, EOS)] == ids
         expected = log_probs(model, source, whole[:-1])[range(len(whole)), list(whole)].sum()
         assert hypotheses[whole] == pytest.approx(expected.item(), abs=1e-4)
     assert ended > 0
@@ -128,5 +131,7 @@ def test_a_prefix_without_room_for_a_token_is_refused(model, decoding_settings):
     settings = dataclasses.replace(config(decoding_settings), extra_length=2)
     with pytest.raises(UserError, match="a prefix of 4 pieces; at most 3 are possible"):
         Trace(model, [5, 6], settings, [7, 7, 7, 7])
-    *_, last = Trace(model, [5, 6], settings, [7, 7, 7, EOS]).steps()
+    trace = Trace(model, [5, 6], settings, [7, 7, 7, EOS])
+    *_, last = trace.steps()
     assert last.translation.ids == [7, 7, 7]
+    assert [len(trace.alternatives([7] * length)) for length in (2, 3, 4)] == [3, 4, 4], "nothing follows the last place"

@@ -4,6 +4,7 @@ import copy
 import datetime
 import functools
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -163,7 +164,8 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
         ("corpora.demo.languages", ["en", "../de"], "a name of letters, digits"),
         ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
-        ("runs.demo-tiny", EARLY, "1000 steps (patience can end it at step 120)"),
+        ("runs.demo-tiny", EARLY, "can end it at step 120) writes a checkpoint every 50 steps; at most 3"),
+        ("runs.demo-tiny", EARLY | {"checkpoint_every": 300}, "at most 2 is expected"),  # of the steps 100 and 120
         ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),
         ("studies.demo.runs.demo-tiny.d_model", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 3"),
         ("studies.demo.decodings", {"d": {"model": "h1/average", "set": "demo-test"}}, "valid names are demo-tiny/average"),
@@ -184,10 +186,11 @@ def test_impossible_values_are_refused(small, place, value, expected):
     assert any(expected in line for line in said), said
 
 
+FOLDERS = ["code", "corpora", "decodings", "downloads", "ensembles", "logs", "progress", "searches", "times", "values"]
 NAMES = ["../up", "..", "a\n", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "code", "corpora", "downloads", "progress", "times", "logs"])
+@pytest.mark.parametrize("name", [*NAMES, *FOLDERS])
 def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, small, name):
     refusals({**small, "runs": {name: params["runs"]["demo-tiny"]}})
     for block in ("corpora", "models", "studies") if name in NAMES else ():
@@ -267,6 +270,8 @@ def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text, tmp_path):
     )
     selected = study.select(text, "mine", own)
     after = parse(selected)
+    marked = re.findall(r"^(\S+) +\d+ +selected", study.listing(with_studies(parse(text))), re.MULTILINE)
+    assert marked == ["demo"]
     assert list(after["sets"]) == ["new"] and after["decodings"]["beam-1"]["beam"] == 1
     assert study.select(selected, "demo") == text
     wrong = text.replace("demo-tiny: {corpus: demo, model: tiny}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")

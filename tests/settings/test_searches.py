@@ -68,6 +68,7 @@ def params(params) -> dict[str, Any]:
         ({"space": {"N": {"low": 1.5, "high": 3, "scale": "linear"}}}, "space.N: {'high': 3, 'low': 1.5"),
         ({"space": {"h": [4, 6], "d_model": [48, 65]}}, "d_model: 65 is not possible; an even number"),
         ({"space": {"steps": [10, 20]}}, "steps is not possible in a space: it is the same in all"),
+        ({"space": {"keep": [1, 2]}}, "keep is not possible in a space: it is the same in all"),
         ({"space": {"width": [{"h": 2}, {"h": 2, "N": 3}]}}, "space.width: either values, or mappings of the same"),
         ({"space": {"width": [{"h": 2}], "h": [2]}}, "searches.small.space: h is in both width and h"),
     ],
@@ -106,6 +107,9 @@ def test_a_sample_stays_in_its_range_however_narrow_it_is(params):
     (dropout,) = search(params, "small").dimensions
     for value in (0.12344, 0.123449, 0.12346, 0.12348):
         assert 0.12344 <= dropout.settings(value)["dropout"] <= 0.12348
+    params["searches"]["small"]["space"] = {"warmup": {"low": 4, "high": 20_000, "scale": "linear"}}
+    (warmup,) = search(params, "small").dimensions
+    assert warmup.settings(12_345) == {"warmup": 12_345}, "a whole number has all its digits"
 
 
 # Trials, without trainings

@@ -7,6 +7,7 @@ import pty
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -197,9 +198,28 @@ def test_an_edit_of_a_text_stops_the_stage_that_reads_it(folder, monkeypatch):
     Path("text/mine/other.en").write_text("after")
     Path("text/demo/new.en").write_text("new")
     unchanged.require_unchanged(before)
-    Path("text/demo/train.en.xz").write_text("after")
+    Path("text/demo/train.en.xz").write_text("after!")  # of the same size
     with refused("text/demo/train.en.xz changed while download@demo ran; its outputs are not recorded"):
         unchanged.require_unchanged(before)
+
+
+def test_an_edit_of_the_studies_stops_the_report(folder, monkeypatch):
+    monkeypatch.setenv("DVC_STAGE", "report")
+    before = unchanged.inputs()
+    os.utime("studies.yaml", (1, 1))
+    with refused("studies.yaml changed while report ran"):
+        unchanged.require_unchanged(before)
+
+
+def test_a_stage_starts_with_valid_settings_and_a_gpu_of_its_own(folder, capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    seen = []
+    assert run(lambda _: seen.append(os.environ["CUDA_VISIBLE_DEVICES"])) is None and seen == ["4"]
+    text = Path("params.yaml").read_text(encoding="utf-8")
+    Path("params.yaml").write_text(text.replace("    label_smoothing: 0.1", "    label_smoothing: 2"), encoding="utf-8")
+    assert run(lambda _: pytest.fail("it ran")) == 1, "of a setting that it does not use"
+    assert "base.training.label_smoothing: 2 is not possible" in capsys.readouterr().err
 
 
 def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkeypatch):
@@ -338,7 +358,7 @@ def test_on_a_terminal_it_asks(project, answer, status):
 
 def test_a_long_training_whose_outputs_dvc_has_lost_is_kept(project):
     took(project, 8040)
-    shutil.rmtree(project.root / ".dvc/cache")
+    shutil.rmtree(project.root / ".dvc/cache/files")  # the run cache still names them
     why = f"stale only because models/{RUN}/checkpoints is not in cache, "
     assert f"{TRAIN} is {why}" in project.run("snakemake", "--dry-run")
     assert f"{TRAIN}: {why}" in accept(project, TRAIN)
@@ -358,6 +378,7 @@ def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_qu
         took(project, seconds)
         assert ("stale only because" in project.run("snakemake", "--dry-run")) == asked
     (project.root / f"results/times/{RUN}.json").write_text('{"training": {"seconds": 8040}}')
+    assert "stale only because" not in project.run("snakemake", "--dry-run"), "the time here, not that of the record"
     (project.root / f"work/times/{RUN}/training.json").write_text('{"of another": {"seconds": 30}}')
     assert "it took 2 h 14 min" in project.run("snakemake", "--dry-run"), "the time of the record"
     took(project, 8040)

@@ -8,8 +8,10 @@ import sys
 import tempfile
 
 import pytest
+import torch
 
-from pipeline.workflow import devices
+from pipeline.settings.machine import machine
+from pipeline.workflow import devices, hardware
 from tests.projects import ROOT
 from tests.stubs import StubProject
 
@@ -108,6 +110,13 @@ def test_a_stage_claims_what_dvc_yaml_states(params, monkeypatch):
     assert [devices.needed(name, eight) for name in ("train", "decode", "score", "record")] == [8, 1, 0, 0]
 
 
+def test_times_state_all_gpus_of_a_training_and_a_stage_computes_with_its_threads(params, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H100")
+    assert [hardware.hardware(torch.device(kind), 4)["gpus"] for kind in ("cuda", "cpu")] == [4, 0]
+    config = machine({"machine": {**params["machine"], "device": "cpu"}})
+    assert hardware.torch_device(config, threads=3).type == "cpu" and torch.get_num_threads() == 3
+
+
 @pytest.fixture
 def two_runs(project) -> StubProject:
     run = "  demo-tiny: {corpus: demo, model: tiny}\n\ncorp"
@@ -147,12 +156,14 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params):
     model = {"model": "demo-tiny/average", "set": "demo-test"}
     params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
     params["values"] = {"v": {"model": "demo-tiny/average", "corpus": "demo"}}
+    params["reverse_values"] = {"w": {"model": "demo-tiny/average", "corpus": "demo", "reverse": "turned/average"}}
     params["back_translations"] = {"b": {"corpus": "demo", "decoding": {"decoder": "sampling", "threads": 9}}}
     expected = {
         "binarise@demo": 8,
         "augment@b": 8,
         "back_translate@b": 9,
         "train_value@v": 5,
+        "train_reverse_value@w": 5,
         "reverse_score@r": 5,
         "train@demo-tiny": 3,
         "tune@s": 6,

@@ -64,6 +64,20 @@ def test_a_folder_of_outputs_outside_the_project_is_refused_before_a_stage_runs(
     assert project.ran() == []
 
 
+def test_every_folder_of_outputs_lies_in_the_project_and_downloads_may_lie_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    for folder in ("data", "models", "scores", "results", "reports", "work"):
+        Path(folder).symlink_to(tmp_path / "elsewhere")
+        with refused(f"{folder} is a link to {tmp_path / 'elsewhere'}"):
+            stage.require_within()
+        Path(folder).unlink()
+    Path("work").mkdir()
+    Path("work/downloads").symlink_to(tmp_path / "elsewhere")
+    stage.require_within()
+
+
 @pytest.mark.more
 def test_a_full_disk_is_one_line(project, monkeypatch):
     """DVC opens databases of SQLite, whose errors are none of DVC's."""
@@ -175,11 +189,12 @@ def test_beside_a_tool_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(p
     assert project.stale() == set()
 
 
-def hold(path: Path, pid: int) -> None:
-    """Enter a process into DVC's list of readers and writers: as a writer of the scores of a run, and as a reader."""
-    info, file = {"pid": pid, "cmd": "dvc repro"}, str(path.parent.parent.parent / "scores/demo-tiny/score.json")
+def hold(path: Path, writer: int, reader: int) -> None:
+    """Enter processes into DVC's list: one as the writer of the scores of a run, and one as a reader."""
+    file = str(path.parent.parent.parent / "scores/demo-tiny/score.json")
+    of_writer, of_reader = ({"pid": pid, "cmd": "dvc repro"} for pid in (writer, reader))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"write": {file: info}, "read": {f"{file}.other": [info]}}))
+    path.write_text(json.dumps({"write": {file: of_writer}, "read": {f"{file}.other": [of_reader]}}))
 
 
 @pytest.fixture
@@ -190,11 +205,13 @@ def child():
     process.wait()
 
 
-def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_entries(tmp_path, child, monkeypatch):
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_entries(tmp_path, child, monkeypatch, reads):
     """A killed process that stays a zombie, since nobody waits for it, counts as ended."""
     monkeypatch.chdir(tmp_path)
-    path = lock_files.RWLOCK
-    hold(path, child.pid)
+    path, ended = lock_files.RWLOCK, subprocess.Popen(["true"])
+    ended.wait()
+    hold(path, *((ended.pid, child.pid) if reads else (child.pid, ended.pid)))
     before = json.loads(path.read_text())
     monkeypatch.setattr(lock_files, "PATIENCE", 0.2)
     lock_files.clear_rwlock()
@@ -228,6 +245,16 @@ def test_a_stage_without_memory_ends_in_one_line(monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             stage.run(lambda _, allocate=allocate: allocate(10**15), argparse.ArgumentParser("train"), checked=False)
         assert ended.value.code == 1 and capsys.readouterr().err.startswith("train: out of memory; take a smaller model")
+
+
+def test_an_interrupted_stage_has_failed_so_that_dvc_records_nothing(monkeypatch, capsys):
+    def interrupted(_: argparse.Namespace) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["decode"])
+    with pytest.raises(SystemExit) as ended:
+        stage.run(interrupted, argparse.ArgumentParser("decode"), checked=False)
+    assert ended.value.code == 130 and capsys.readouterr().err.startswith("decode: interrupted; ")
 
 
 # Snakemake's options, signals to its process alone, and git
