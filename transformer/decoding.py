@@ -14,7 +14,7 @@ from torch import Tensor
 from transformer.alignment import Links
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
-from transformer.decoders.steps import Batch, Decoder, Translation
+from transformer.decoders.steps import Decoder, Sentences, Translation
 from transformer.device import at_once, begin_with, precision_of
 from transformer.model import Transformer
 
@@ -98,7 +98,7 @@ def search_batches(
 
     @torch.inference_mode()
     def search(numbers: Sequence[int]) -> tuple[list[list[Translation]], int]:
-        batch = Batch(models, [sources[number] for number in numbers], numbers, config.extra_length, stop)
+        batch = Sentences(models, [sources[number] for number in numbers], numbers, config.extra_length, stop)
         return decoder.search(batch, n_best), batch.calls
 
     pool = ThreadPoolExecutor(number, "decode", begin_with, (config.threads // number,))

@@ -16,7 +16,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import continuations, decided, extend, finished, start
-from transformer.decoders.steps import Batch, Translation, next_logits
+from transformer.decoders.steps import Sentences, Translation, next_logits
 from transformer.layout import pad
 from transformer.model import Transformer
 
@@ -61,7 +61,7 @@ class Trace:
         Raises UserError unless the prefix, without EOS, is shorter than the longest possible translation with EOS.
         """
         self.model, self.config, self.prefix = model, config, list(prefix)
-        self.batch = Batch([model], [source], [0], config.extra_length)
+        self.batch = Sentences([model], [source], [0], config.extra_length)
         (self.limit,) = self.batch.limits
         if len(self.prefix) - (self.prefix[-1:] == [EOS]) >= self.limit:
             raise UserError(f"a prefix of {len(self.prefix)} pieces; at most {self.limit - 1} are possible for this text")

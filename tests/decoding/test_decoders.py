@@ -51,7 +51,7 @@ from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.sampling import draw, truncated
-from transformer.decoders.steps import Batch, Translation, TreeStep, mean_of
+from transformer.decoders.steps import Sentences, Translation, TreeStep, mean_of
 from transformer.decoding import model_in
 from transformer.layout import pad
 
@@ -348,7 +348,7 @@ def test_forced_log_probabilities_are_those_of_the_search(settings, decoder):
     models = [sharpened(settings()), sharpened(settings(h=2))]
     for chosen in (models, models[:1]):
         sources = [*SOURCES, [7] * 12]
-        batch = Batch(chosen, sources, range(len(sources)), 90)
+        batch = Sentences(chosen, sources, range(len(sources)), 90)
         found = best_of(decoder("sampling", temperature=5.0).search(batch, 1))
         scores = log_probabilities(chosen, [*sources, []], [*(t.ids for t in found), []], 30)
         ended = [n for n, (source, t) in enumerate(zip(sources, found)) if len(t.ids) < len(source) + 90]
@@ -442,8 +442,8 @@ def test_neither_a_batch_nor_a_cache_changes_a_translation_and_limits_hold(setti
     model, chosen = sharpened(settings()), decoder(name, **LINES[name])
     model.embedding *= 3
     model.embedding[EOS] = 0  # otherwise, the empty translation is the most probable
-    batch = Batch([model], SOURCES, range(len(SOURCES)), 4)
-    batches = [Batch([model], [source], [number], 4) for number, source in enumerate(SOURCES)]
+    batch = Sentences([model], SOURCES, range(len(SOURCES)), 4)
+    batches = [Sentences([model], [source], [number], 4) for number, source in enumerate(SOURCES)]
     whole, *single = (chosen.search(each, 3) for each in (batch, *batches))
     limits = [len(source) + 4 for source in SOURCES]
     uncached = chosen.search(Uncached(Whole(model, SOURCES), limits), 3)
@@ -470,7 +470,7 @@ def test_neither_a_batch_nor_a_cache_changes_a_translation_and_limits_hold(setti
 def test_each_decoder_translates_with_weights_that_are_nan(settings, decoder, name):
     model = sharpened(settings())
     model.embedding[:] = math.nan
-    found = decoder(name, **LINES[name]).search(Batch([model], SOURCES, range(len(SOURCES)), 4), 2)
+    found = decoder(name, **LINES[name]).search(Sentences([model], SOURCES, range(len(SOURCES)), 4), 2)
     assert all(0 <= token < len(model.embedding) for t in best_of(found) for token in t.ids)
 
 
@@ -478,8 +478,8 @@ def test_each_decoder_translates_with_weights_that_are_nan(settings, decoder, na
 @pytest.mark.parametrize("name", DECODERS)
 def test_each_decoder_takes_bfloat16(settings, decoder, name):
     model, chosen = model_in("bfloat16", sharpened(settings())), decoder(name, **LINES[name])
-    assert chosen.search(Batch([model], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
-    batch = Batch([model], SOURCES, range(len(SOURCES)), 4)
+    assert chosen.search(Sentences([model], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
+    batch = Sentences([model], SOURCES, range(len(SOURCES)), 4)
     assert all(math.isfinite(t.score) for t in best_of(chosen.search(batch, 1))) and batch.calls > 0
 
 

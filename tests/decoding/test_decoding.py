@@ -135,8 +135,8 @@ def test_the_number_of_threads_changes_no_bit(model, decoding_settings):
 
 
 def test_what_fails_in_a_thread_is_raised_and_leaves_the_rest_undone(model, monkeypatch, decoding_settings):
-    threads, begun, batch = torch.get_num_threads(), [], decoding.Batch
-    monkeypatch.setattr(decoding, "Batch", lambda *given: begun.append(0) or batch(*given))
+    threads, begun, batch = torch.get_num_threads(), [], decoding.Sentences
+    monkeypatch.setattr(decoding, "Sentences", lambda *given: begun.append(0) or batch(*given))
     with pytest.raises(IndexError, match="out of range"):
         list(translate_batches(model, [[[4, 10**6]], *[[[4] * 5]] * 500], decoding_settings(threads=3)))
     assert len(begun) < 100 and torch.get_num_threads() == threads

@@ -32,7 +32,7 @@ from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.mcts import Mcts, Search, decoded, most_visited
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.steps import Batch, Counted, TreeStep, tree_search
+from transformer.decoders.steps import Counted, Sentences, TreeStep, tree_search
 from transformer.decoders.value_beam import ValueBeam
 
 LIMIT = 4
@@ -308,12 +308,12 @@ def test_cached_equals_uncached(settings, decoding_settings, monkeypatch, object
     uncached = Uncached(tree.answer, [len(source) + 6 for source in SOURCES])
     uncached.tree = lambda slots: tree
     expected = best_of(decoder.search(uncached, 1))
-    one, two = (Batch(models, SOURCES, range(len(SOURCES)), 6) for models in ([model], [model, model]))
+    one, two = (Sentences(models, SOURCES, range(len(SOURCES)), 6) for models in ([model], [model, model]))
     assert_same(best_of(decoder.search(one, 1)), expected)
     assert one.calls == sum(map(len, tree.decoded))
     assert_same(best_of(decoder.search(two, 1)), expected)
     grown, grow = [], TreeStep.grow
     monkeypatch.setattr(TreeStep, "grow", lambda tree, slots: grown.append(slots) or grow(tree, slots))
-    monkeypatch.setattr(Batch, "tree", lambda batch, slots: Counted(batch, [TreeStep(model, batch.source_BS, 3)]))
+    monkeypatch.setattr(Sentences, "tree", lambda batch, slots: Counted(batch, [TreeStep(model, batch.source_BS, 3)]))
     assert_same(best_of(decoder.search(one, 1)), expected)
     assert len(grown) > 3 and max(grown) >= 16

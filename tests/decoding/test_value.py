@@ -20,7 +20,7 @@ from transformer import value
 from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.steps import Batch
+from transformer.decoders.steps import Sentences
 from transformer.translator import Translator
 
 CONFIG = ValueConfig("chrf", sentences=10, bins=11, hidden=32, steps=300, batch=64, learning_rate=0.01, seed=1)
@@ -111,7 +111,7 @@ def test_states_are_those_that_the_search_sees(settings, decoding_settings):
     assert targets[0] == [BOS, 9, 8, 7, EOS] and whole([5], [9] * 4, 3) == [BOS, 9, 9, 9, 9], "cut: without EOS"
     found = states(translator, SOURCES, targets)
     for source, target, hidden in zip(SOURCES, targets, found):
-        step = Batch([model], [source], [0], 3).start()
+        step = Sentences([model], [source], [0], 3).start()
         with torch.inference_mode():
             for token, expected in zip(target, hidden):
                 step(torch.tensor([[token]]), torch.tensor([[0]]))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer.config.decoding import BeamConfig, DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import Batch, Translation, next_logits, rows_B1
+from transformer.decoders.steps import Sentences, Translation, next_logits, rows_B1
 
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
@@ -41,7 +41,7 @@ class Beam:
     config: DecodingConfig
     own: BeamConfig = PLAIN
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         step, count = batch.start(), 2 * self.config.beam
         ends = self.config.beam if self.own.ends == "beam" else count
         state = start(batch, n_best, ends)
@@ -72,7 +72,7 @@ class BeamState:
     limit_B: Tensor  # the maximum number of tokens of its translation, EOS included
     tokens_BKT: Tensor  # of the live hypotheses, BOS included
     log_prob_BK: Tensor  # of the live hypotheses, less the regulariser
-    origin_BK: Tensor  # the hypothesis of the previous step that each continues (see `Step`)
+    origin_BK: Tensor  # the hypothesis of the previous step that each continues (see `StepFunction`)
     best_score_BF: Tensor  # of the finished hypotheses, -inf where fewer are finished
     best_BFT: Tensor  # their tokens, followed by PAD
 
@@ -82,7 +82,7 @@ class BeamState:
         return self.tokens_BKT.shape[2] - 1
 
 
-def start(batch: Batch, n_best: int, ends: int) -> BeamState:
+def start(batch: Sentences, n_best: int, ends: int) -> BeamState:
     """The state before the first step: one live hypothesis of each sentence, BOS. At most `ends` finish in a step."""
     sentences, device = len(batch.limits), batch.device
     n_best = min(n_best, ends * max(batch.limits))  # more cannot be found

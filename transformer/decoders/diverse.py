@@ -12,7 +12,7 @@ from torch import Tensor
 from transformer.config.decoders import DiverseConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import BeamState, decided, extend, finished, select, start
-from transformer.decoders.steps import Batch, Translation, next_logits, rows_B1
+from transformer.decoders.steps import Sentences, Translation, next_logits, rows_B1
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Diverse:
     config: DecodingConfig
     own: DiverseConfig
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         config = dataclasses.replace(self.config, beam=self.config.beam // self.own.groups)
         step, groups = batch.start(), [start(batch, n_best, config.beam) for _ in range(self.own.groups)]
         results: dict[int, list[Translation]] = {}

@@ -15,7 +15,7 @@ from transformer.config.decoders import ExactConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import Beam
-from transformer.decoders.steps import Batch, Request, Translation, tree_search
+from transformer.decoders.steps import Request, Sentences, Translation, tree_search
 
 SLOTS = 64  # positions for which a tree has memory at first
 
@@ -31,7 +31,7 @@ class Exact:
     config: DecodingConfig
     own: ExactConfig
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         config = dataclasses.replace(self.config, alpha=0.0)
         found = Beam(config).search(batch, 1)
         searches = [depth_first(limit, best, self.own.max_steps) for limit, (best, *_) in zip(batch.limits, found)]

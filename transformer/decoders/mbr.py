@@ -6,7 +6,7 @@ Kumar and Byrne 2004; with sampled references, Eikema and Aziz 2020.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from transformer.decoders.steps import Batch, Decoder, Translation
+from transformer.decoders.steps import Decoder, Sentences, Translation
 
 Utility = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], Sequence[float]]
 """Takes the ids of candidates and of references, returns the utility of each candidate: the mean over the references, or
@@ -34,7 +34,7 @@ class Mbr:
     references: Pool
     utility: Utility
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         drawn = {pool: pool.decoder.search(batch, pool.number) for pool in {self.candidates, self.references}}
         return [
             self.ranked(candidates, references)[:n_best]

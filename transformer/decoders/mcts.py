@@ -22,7 +22,7 @@ from transformer.config.decoders import MctsConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import length_penalty
-from transformer.decoders.steps import Batch, Request, Translation, tree_search
+from transformer.decoders.steps import Request, Sentences, Translation, tree_search
 from transformer.value import Values
 
 Metric = Callable[[int, list[int]], float]
@@ -41,7 +41,7 @@ class Mcts:
     values: Values | None
     metric: Metric | None
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         searches = [
             Search(limit, self.config, self.own, partial(self.metric, number) if self.metric else None)
             for limit, number in zip(batch.limits, batch.numbers)

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer.config.decoders import SamplingConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import Batch, Translation, next_logits
+from transformer.decoders.steps import Sentences, Translation, next_logits
 
 AT_ONCE = 16  # samples of a sentence that are drawn together
 
@@ -28,7 +28,7 @@ class Sampling:
     config: DecodingConfig
     own: SamplingConfig
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         drawn: list[list[Translation]] = [[] for _ in batch.limits]
         for first in range(0, n_best, AT_ONCE):
             more = samples(batch, range(first, min(n_best, first + AT_ONCE)), self.own)
@@ -39,7 +39,7 @@ class Sampling:
         return min(n_best, AT_ONCE)
 
 
-def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[list[Translation]]:
+def samples(batch: Sentences, numbers: Sequence[int], own: SamplingConfig) -> list[list[Translation]]:
     """The samples of each sentence that have these numbers.
 
     A sample depends on the seed, on its number and on the number of its sentence in the set. It ends at EOS or at the

@@ -22,7 +22,7 @@ from transformer.layers import LayerCache
 from transformer.layout import pad
 from transformer.model import Place, Transformer
 
-Step = Callable[[Tensor, Tensor], Tensor]
+StepFunction = Callable[[Tensor, Tensor], Tensor]
 """Takes the newest tokens [B, K] and the origin of each [B, K], returns the logits of the next token [B, K, V].
 
 An origin is the hypothesis of the previous call that the token continues: its index into that call's flattened [B, K]. At
@@ -48,7 +48,7 @@ class Translation:
 
 
 @dataclass
-class Batch:
+class Sentences:
     """The sentences that a decoder translates in one call by a model or by an ensemble.
 
     `sources` are ids without EOS. `numbers` has the number of each sentence in its set: random numbers depend on it and
@@ -80,7 +80,7 @@ class Batch:
 class Decoder(Protocol):
     """A search with its settings."""
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         """At least one and at most `n_best` translations of each sentence, best first. `batch` is not empty."""
 
     def width(self, n_best: int) -> int:
@@ -94,7 +94,7 @@ class Counted:
     `hidden_BKD` is the decoder's output at the latest call; for an ensemble, the output of the first model.
     """
 
-    batch: Batch
+    batch: Sentences
     parts: Sequence[Any]
     hidden_BKD: Tensor = field(init=False)
 
@@ -264,12 +264,12 @@ class TreeStep(Cached):
 
 
 def tree_search(
-    batch: Batch,
+    batch: Sentences,
     slots: int,
     searches: Sequence[Generator[Request, Answer, Translation]],
     answers: Callable[[Tensor, Tensor], Iterable[Answer]],
 ) -> list[list[Translation]]:
-    """The translation that the search of each sentence returns. `slots` are those of `Batch.tree`.
+    """The translation that the search of each sentence returns. `slots` are those of `Sentences.tree`.
 
     A search yields the nodes to decode. One call of the models decodes one node of every unfinished search. `answers` takes
     the decoder's output [B, D] and the logits [B, V], and returns what each search receives.

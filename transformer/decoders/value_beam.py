@@ -9,7 +9,7 @@ from math import inf
 from transformer.config.decoders import ValueBeamConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import continuations, extend, release, start
-from transformer.decoders.steps import Batch, Translation, rows_B1
+from transformer.decoders.steps import Sentences, Translation, rows_B1
 from transformer.value import Values
 
 LEAST = 1e-6  # a smaller value counts as this, so that its logarithm is finite
@@ -29,7 +29,7 @@ class ValueBeam:
     own: ValueBeamConfig
     values: Values
 
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+    def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         config, step, ratio = self.config, batch.start(), self.own.weight / (1 - self.own.weight)
         state = start(batch, n_best, config.beam)
         results: dict[int, list[Translation]] = {}
