@@ -200,8 +200,8 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         summary = arguments.scores / "training.json"
         write_json(summary, outcome.summary(training, settings, binarised["sum"]))
         write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))
-        with open(summary, "rb") as file:
-            (place / workspace.PUBLISHED).write_text(hashlib.file_digest(file, "md5").hexdigest())
+        with atomic(place / workspace.PUBLISHED, "w") as file:
+            file.write(hashlib.md5(summary.read_bytes()).hexdigest())
         if others := workspace.unfinished(run):
             where = ", ".join(map(str, others))
             tell(f"unfinished trainings of {run} with other settings are still there; `rm -r` removes them: {where}")

@@ -68,10 +68,10 @@ def selected(params: Mapping, name: str) -> None:
 def compared(studies: Mapping[str, Any], name: str) -> Iterator[Check]:
     """Yield a check of each run that `rows` and `against` of a study name. It may be a run of another study."""
     runs = [run for study in studies.values() if isinstance(study, Mapping) for run in study.get("runs") or ()]
-    for key in ("rows", "against"):
-        for run, other in (studies[name].get(key) or {}).items():
-            for each in (run, *([other] if key == "against" else [])):
-                yield partial(require_named, each, runs, "a run of a study", f"{STUDIES}: {name}.{key}: ")
+    rows, against = (studies[name].get(key) or {} for key in ("rows", "against"))
+    for key, named in {"rows": rows, "against": [*against, *against.values()]}.items():
+        for run in named:
+            yield partial(require_named, run, runs, "a run of a study", f"{STUDIES}: {name}.{key}: ")
 
 
 def of_base(params: Mapping) -> Iterator[Check]:

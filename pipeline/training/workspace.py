@@ -50,8 +50,10 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     """
     place, recorded = folder(run, key), Path("dvc.lock")
     mark = place / PUBLISHED
-    if mark.exists() and recorded.exists() and mark.read_text() in recorded.read_text():
-        remove(place)
+    if mark.exists() and recorded.exists():
+        md5 = mark.read_text()  # empty if earlier code marked the training, which then is kept
+        if md5 and md5 in recorded.read_text():
+            remove(place)
     history = history_of(place) if (place / STATE).exists() else []
     if history and history[-1] != code:
         raise UserError(

@@ -197,6 +197,8 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
         assert finished_without_training(short) == 0
         assert Path("times/training.json").exists() and workspace.saved("run") == [place] != workspace.unfinished("run")
         assert files(Path("models")) | files(Path("scores")) == made
+    (place / workspace.PUBLISHED).write_text("")
+    assert finished_without_training(short) == 0, "of earlier code, whose mark was empty"
     recorded = hashlib.md5(Path("scores/training.json").read_bytes()).hexdigest()
     Path("dvc.lock").write_text(f"outs:\n- path: scores/training.json\n  md5: {recorded}\n")
     assert workspace.claim("run", key_of_run(), "of other code") == (place, []), "it is recorded, so it is made again"
