@@ -224,9 +224,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
     run = label_of(str(source))
     own = source.resolve() == Path("models", run, "average").resolve()  # the model of a run of this project
-    stale = not_done(run) if own else {}
-    for state in stale.values():
-        print(f"export: {state}, so the model card has neither scores nor data", file=sys.stderr)
+    if stale := not_done(run).get(run) if own else None:
+        print(f"export: {stale}, so the model card has neither scores nor data", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / VOCABULARY, folder, decoding)
         text = card(source, description, arguments.format, decoding, bool(stale))

@@ -43,7 +43,8 @@ def inputs() -> dict[str, Any]:
     if not (stage := os.environ.get("DVC_STAGE", "")):
         return {}
     settings = settings_of(stage, load())
-    named = [STUDIES] if stage == "report" else [path for path in Path(TEXT).rglob("*") if str(path) in repr(settings)]
+    said = repr(settings)
+    named = [STUDIES] if stage == "report" else [path for path in Path(TEXT).rglob("*") if str(path) in said]
     times = {str(path): path.stat().st_mtime_ns for path in named if path.is_file()}
     return {"its code": code.described(stage.partition("@")[0]), **settings, **times}
 
