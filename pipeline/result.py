@@ -1,17 +1,20 @@
 """Collect what the report shows of a run into one small file, which git tracks.
 
     python -m pipeline.result RUN --scores scores/RUN --corpus scores/corpora/CORPUS/binarise.json \\
-        --dev data/sets/CORPUS-dev --out results/RUN.json
+        --dev data/sets/CORPUS-dev --test data/sets/CORPUS-test --out results/RUN.json \\
+        --translation results/translations/RUN.txt.bz2
 
 Reads training.json, its curve in training.jsonl, the translations, score.json and flops.json of the run in --scores,
-the languages in --corpus, and the dev set.
+the languages in --corpus, and both evaluation sets.
 
-Writes the contents of these files, the curve with fewer points, and the statistics of each dev sentence from which tests
-between trainings compute BLEU. The file holds no text of the corpus, so it can be published whatever the licence of the
-corpus. It holds no time, hardware or commit, so equal results have equal files.
+Writes the contents of these files, the curve with fewer points, and the statistics of each sentence of dev (last
+checkpoint) and test (averaged), from which tests between trainings compute BLEU. Writes the translations of test to
+--translation. Neither file holds text of the corpus, so both can be published whatever its licence. They hold no time,
+hardware or commit, so equal results have equal files.
 """
 
 import argparse
+import bz2
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from pipeline.scoring.intervals import statistics
 from pipeline.settings.params import load
 from pipeline.settings.selection import bpe_dropout
 from pipeline.workflow import stage
-from transformer.files import read_json, write_json
+from transformer.files import atomic, read_json, write_json
 
 PARTS = {
     "training": "training.json",
@@ -30,21 +33,26 @@ PARTS = {
     "flops": "flops.json",
 }
 DEV_TRANSLATION = "translations/dev.last.txt"
+TEST_TRANSLATION = "translations/test.average.txt"
 
 
-def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path) -> dict[str, Any]:
+def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path, test: Path) -> dict[str, Any]:
     """The content of results/RUN.json."""
     differences = dict(params["runs"][run])
     head = {"run": run, "corpus": differences.pop("corpus"), "model": differences.pop("model"), "differences": differences}
     head |= {"languages": read_json(corpus)["languages"], "bpe_dropout": bpe_dropout(params, head["corpus"])}
     parts = {part: read_json(scores / file) for part, file in PARTS.items()}
-    counts = statistics(scores / DEV_TRANSLATION, EvaluationSet.open(dev))
-    return {**head, **parts, "curve": read_curve(scores / "training.jsonl"), "statistics": counts}
+    places = {"statistics": (DEV_TRANSLATION, dev), "test_statistics": (TEST_TRANSLATION, test)}
+    counts = {key: statistics(scores / file, EvaluationSet.open(folder)) for key, (file, folder) in places.items()}
+    return {**head, **parts, "curve": read_curve(scores / "training.jsonl"), **counts}
 
 
 def main(arguments: argparse.Namespace) -> None:
-    write_json(arguments.out, result(load(), arguments.run, arguments.scores, arguments.corpus, arguments.dev))
+    found = result(load(), arguments.run, arguments.scores, arguments.corpus, arguments.dev, arguments.test)
+    with atomic(arguments.translation) as file:  # bzip2, whose bytes depend on no version
+        file.write(bz2.compress((arguments.scores / TEST_TRANSLATION).read_bytes()))
+    write_json(arguments.out, found)
 
 
 if __name__ == "__main__":
-    stage.script(main, "result", __doc__, "scores corpus dev out", run="a run of params.yaml")
+    stage.script(main, "result", __doc__, "scores corpus dev test out translation", run="a run of params.yaml")

@@ -151,6 +151,19 @@ def test_intervals_depend_on_the_seed_and_not_on_global_state():
     assert np.random.get_state()[1].tolist() == state
 
 
+@pytest.mark.parametrize("name", ["bleu-13a", "bleu-tokenised", "chrf"])
+def test_the_scores_of_many_counts_are_those_of_sacrebleu(name):
+    measure = bleu.measures("de")[name]
+    lines = (
+        [f"Der Hund {number} sieht die {number % 3} Katzen ." for number in range(9)],
+        ["Der Hund sieht die 2 Katzen ."] * 9,
+    )
+    counts = np.vstack([measure.statistics(*lines), np.zeros_like(measure.statistics(*lines))])  # some n-grams never match
+    assert measure.scores(counts) == pytest.approx(
+        [measure.metric._compute_score_from_stats(row.tolist()).score for row in counts]
+    )
+
+
 def test_interval_leaves_out_a_fortieth_on_either_side():
     assert bleu.interval([float(number) for number in range(1000, 0, -1)]) == (26.0, 975.0)
     assert bleu.interval([5.0]) == (5.0, 5.0)

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.scoring.intervals import Seeds, Spread, between, holm, spread, within
+from pipeline.scoring.intervals import Seeds, Spread, between, holm, spread, welch, within
 
 SEED_SD, SENTENCE_SD = 0.52, 0.36  # BLEU; somewhat above those of multi30k-claims (0.47), and the part a bootstrap sees
 GROUPS, SENTENCES, RESAMPLES, TABLES = 11, 100, 100, 2000
 
 
-def tables(differences: np.ndarray, seeds: int = 3):
+def tables(differences: np.ndarray, seeds: int = 3, scale: float = 1.0):
     """Simulated tables of trainings, [groups, seeds, 1 + resamples] each; the first group is the base.
 
-    A score is the mean of sentences. Each seed translates all sentences better or worse, and each sentence in its own way.
+    The seeds of the other groups vary `scale` times as much. A score is the mean of sentences. Each seed translates all
+    sentences better or worse, and each sentence in its own way.
     """
     random = np.random.default_rng(1)
     drawn = random.multinomial(SENTENCES, np.full(SENTENCES, 1 / SENTENCES), size=RESAMPLES)
@@ -21,7 +22,8 @@ def tables(differences: np.ndarray, seeds: int = 3):
     common = np.sqrt(SEED_SD**2 - SENTENCE_SD**2)
     for _ in range(TABLES):
         of_sentences = random.normal(0, SENTENCE_SD * np.sqrt(SENTENCES), (len(differences), seeds, SENTENCES))
-        of_seeds = random.normal(35 + differences[:, None], common, (len(differences), seeds))
+        common_of = common * np.array([1.0, *[scale] * (len(differences) - 1)])[:, None]
+        of_seeds = random.normal(35 + differences[:, None], common_of, (len(differences), seeds))
         yield of_seeds[..., None] + of_sentences @ weights
 
 
@@ -41,6 +43,20 @@ def test_seeds_alone_are_rarely_called_a_difference_and_two_bleu_are_found():
     assert decided(2.0) >= 0.95
     assert decided(2.0, corrected=True) >= 0.8
     assert decided(0.0, corrected=True) <= 0.01
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
+def test_welchs_test_rarely_calls_seeds_a_difference_also_where_trainings_vary_unequally(scale):
+    found = [welch(groups[1], groups[0]).p < 0.05 for groups in tables(np.zeros(2), scale=scale)]
+    assert np.mean(found) <= 0.06
+
+
+def test_welchs_test_without_sentences_is_scipys():
+    ours, others = (
+        np.repeat(np.array(scores)[:, None], 5, axis=1) for scores in ([34.2, 35.1, 34.9], [33.1, 30.9, 34.0, 36])
+    )
+    found, expected = welch(ours, others), stats.ttest_ind(ours[:, 0], others[:, 0], equal_var=False)
+    assert (found.p, found.low, found.high) == pytest.approx((expected.pvalue, *expected.confidence_interval()))
 
 
 def test_an_interval_contains_the_true_difference():

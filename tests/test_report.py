@@ -130,7 +130,8 @@ class Project:
         corpus = entry["corpus"]
         arguments = argparse.Namespace(run=run, scores=self.scores / run)
         arguments.corpus, arguments.dev = self.scores / f"corpora/{corpus}/binarise.json", self.sets / f"{corpus}-dev"
-        arguments.out = self.results / f"{run}.json"
+        arguments.test, arguments.out = self.sets / f"{corpus}-test", self.results / f"{run}.json"
+        arguments.translation = self.results / f"translations/{run}.txt.bz2"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(result, "load", lambda: {**self.params, "runs": {run: entry}})
             result.main(arguments)
@@ -313,7 +314,7 @@ def test_seeds_are_grouped_by_settings_data_and_precision(project):
     runs |= {"c-3": {**entry, "precision": "float32", "seed": 3}}
     for bleu, (run, settings) in enumerate(runs.items(), 40):
         project.write({run: settings}, bleu)
-    assert project.load().alike() == [["a", "a-2"], ["b", "b-2"], ["c-3"], ["deep"]], "a group has each seed once"
+    assert project.load().groups == [["a", "a-2"], ["b", "b-2"], ["c-3"], ["deep"]], "a group has each seed once"
     assert project.load().alike(["a", "a-2", "c-3"]) == [["a", "a-2", "c-3"]], "no seed in two precisions"
     mean = project.load().over_seeds(["a", "a-2"], "bleu-13a", *TEST)
     assert mean.text == "mean of 2 seeds (40.00 to 41.00)" and mean.score == 40.5
@@ -449,7 +450,8 @@ def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project, mo
     assert loss["difference"] == pytest.approx(np.log([5.0, 5.02, 5.04]).mean() - np.log([4.0, 4.02, 4.04]).mean())
     assert loss["difference low"] < loss["difference"] < loss["difference high"]
     (row,) = claims.claims_table(compared).rows()
-    assert row["PPL %, ours"] == pytest.approx(100 * (4.02 / 5.02 - 1))
+    change = np.log([4.0, 4.02, 4.04]).mean() - np.log([5.0, 5.02, 5.04]).mean()
+    assert row["PPL %, ours"] == pytest.approx(100 * (np.exp(change) - 1)) and row["PPL: found"] == "holds"
     with monkeypatch.context() as patch:
         patch.setattr(claims, "holm", lambda values: [0.25] * len(values))
         assert {row["p, Holm"] for row in claims.smoothing(compared)[0].rows()} == {0.25}
@@ -485,7 +487,7 @@ def test_a_claim_predicts_only_the_changes_that_it_is_about(setting, old):
 def test_the_kept_statistics_give_the_bleu_of_resampled_sentences(project):
     project.write({"run": {"corpus": "demo", "model": "tiny"}}, every=2)
     settings, metric = ScoringConfig(bootstrap=40, seed=7), BLEU(tokenize="none", smooth_method="none", force=True)
-    found = resampled(measures("")[PUBLISHED], project.load().statistics["run"][PUBLISHED], settings)
+    found = resampled(measures("")[PUBLISHED], project.load().statistics["run"][PUBLISHED, "dev", "last"], settings)
     ours, theirs = ([line[:-1] + " ." for line in lines] for lines in (worsened(2), REFERENCES))
     drawn = [range(60), *np.random.default_rng(7).choice(60, size=(40, 60), replace=True)]
     expected = [metric.corpus_score([ours[n] for n in each], [[theirs[n] for n in each]]).score for each in drawn]

@@ -59,6 +59,8 @@ def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fe
         count, labels = append_sides(part, opened(part, keys, archives, fetcher), keys, files)
     if part.first and count < part.first:
         raise UserError(f"{labels[0]} has {count:,} lines; first: {part.first} asks for more")
+    if part.lines and count != part.lines:
+        raise UserError(f"{labels[0]} has {count:,} lines; {part.lines:,} are expected (lines, in params.yaml)")
     require_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages)
     return count
 

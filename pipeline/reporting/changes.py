@@ -5,19 +5,23 @@ the study's first run, or of the run that the study names for it. Both may be ru
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from pipeline.reporting.paper_tables import EN_DE, LAST, on, stated
 from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
 from pipeline.reporting.results import Results
+from pipeline.reporting.run_tables import TEST
 from pipeline.reporting.studies import Study
 from pipeline.scoring.bleu import PUBLISHED, measures, resampled
 from pipeline.scoring.intervals import MEASURES, SEEDS, Score, Seeds
 from pipeline.settings.scoring import ScoringConfig
 
 FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learnt to translate
+ELSEWHERE = {"dev, averaged": ("dev", "average"), "test, averaged": TEST}  # where BLEU is compared beside Table 3's place
 ROWS = {row.key: row for row in TABLE3 if row.group in tuple("ABCDE")}
 
 
@@ -25,8 +29,10 @@ ROWS = {row.key: row for row in TABLE3 if row.group in tuple("ABCDE")}
 class Change:
     """The differences of some seeds from those with which they are compared, by their means.
 
-    `row` is the row of Table 3, if the study names one. `bleu` is in points of the paper's BLEU; its interval and its
-    p-value, before a correction, are known with SEEDS seeds on both sides. `perplexity` is in per cent of the base's.
+    `row` is the row of Table 3, if the study names one. `bleu` is in points of the paper's BLEU. Its interval and its
+    p-value, before a correction, are known with SEEDS seeds on both sides. `welch` is the p-value without the assumption
+    that all trainings vary equally. `perplexity` is in per cent of the base's, by the mean of the logarithms, with the
+    interval and the p-value of Welch's test. `elsewhere` has the differences in BLEU by the keys of ELSEWHERE.
     """
 
     runs: Sequence[str]
@@ -35,8 +41,10 @@ class Change:
     new: Mapping[str, Any]
     old: Mapping[str, Any]
     bleu: Score
-    perplexity: float
+    perplexity: Score
     failed: bool
+    welch: float | None = None
+    elsewhere: Mapping[str, Score | None] = field(default_factory=dict)
 
     @property
     def seeds(self) -> int:
@@ -121,8 +129,8 @@ def of_study(study: Study) -> Comparison:
     results, found = study.results, []
     measure = next((name for name in MEASURES if {*results.scored} <= {*results.at(name, *LAST).index}), PUBLISHED)
     known = results.at(measure, *LAST)["score"].astype(float)
-    losses = results.runs["dev PPL, last"].astype(float)
-    for runs in results.alike():
+    losses = np.log(results.runs["dev PPL, last"].astype(float))
+    for runs in results.groups:
         bases = study.seeds(study.against.get(runs[0], study.runs[0]))
         if runs == bases or not {*runs, *bases} <= set(known.index):
             continue
@@ -134,7 +142,7 @@ def of_study(study: Study) -> Comparison:
                 new=stated(results.runs.loc[runs[0]]),
                 old=stated(results.runs.loc[bases[0]]),
                 bleu=Score(known[runs].mean() - known[bases].mean()),
-                perplexity=100 * (losses[runs].mean(skipna=False) / losses[bases].mean(skipna=False) - 1),
+                perplexity=Score(per_cent(losses[runs].mean(skipna=False) - losses[bases].mean(skipna=False))),
                 failed=known[runs].min() < known[bases].mean() - FAILED,
             )
         )
@@ -144,24 +152,56 @@ def of_study(study: Study) -> Comparison:
     return Comparison(study, measure, [*best, *(change for change in found if change.row is None)], Seeds({}, []))
 
 
-def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
-    """The comparison with intervals and p-values, from the statistics of all runs on the dev set of the first.
+def per_cent(difference: float) -> float:
+    """The difference of two quantities in per cent, from that of their logarithms."""
+    return 100 * math.expm1(difference)
 
-    Without resamples, it stays as it is.
+
+def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
+    """The comparison with intervals and p-values, of all runs whose dev set is that of the first.
+
+    BLEU on dev, last, is compared by the statistics of the sentences. On another set, for which a run lacks them, the
+    scores of the seeds are compared. Without resamples, the comparison stays as it is.
     """
     if not settings.bootstrap:
         return compared
-    measure, statistics = compared.measure, compared.study.results.statistics
+    results, groups = compared.study.results, compared.sides()
     sides = dict.fromkeys(run for change in compared.changes for run in (*change.bases, *change.runs))
-    known = {run: statistics[run][measure] for run in sides if measure in statistics[run]}
-    lengths = [counts[:, 1].tolist() for counts in known.values()]  # of the references, which are equal on the same set
-    same = [run for run, of_run in zip(known, lengths) if of_run == lengths[0]]
-    seeds = Seeds({run: resampled(measures("")[measure], known[run], settings) for run in same}, compared.sides())
+    scores = resampled_at(compared, sides, LAST, settings)
+    lengths = results.statistics
+    first = next(iter(scores), "")
+    same = [
+        run for run in scores if np.array_equal(*(lengths[each][compared.measure, *LAST][:, 1] for each in (run, first)))
+    ]
+    seeds = Seeds({run: scores[run] for run in same}, groups)
+    elsewhere = {}
+    for name, place in ELSEWHERE.items():
+        found = resampled_at(compared, same, place, settings)
+        known = results.at(compared.measure, *place)["score"].dropna()
+        plain = {run: np.full(2, known[run], float) for run in same if run in known.index}
+        elsewhere[name] = Seeds(found if len(found) == len(same) else plain, groups)
+    losses = np.log(results.runs["dev PPL, last"].astype(float)).dropna()
+    perplexities = Seeds({run: np.full(2, losses[run]) for run in same if run in losses.index}, groups)
     changes = []
     for change in compared.changes:
-        found = seeds.difference(change.runs, change.bases) if {*change.runs, *change.bases} <= set(same) else None
-        changes.append(replace(change, bleu=found) if found and found.p is not None else change)
+        both = change.runs, change.bases
+        found = seeds.difference(*both) if {*change.runs, *change.bases} <= set(same) else None
+        if found and found.p is not None:
+            unequal, loss = seeds.unequal(*both), perplexities.unequal(*both)
+            perplexity = Score(*map(per_cent, loss[:3]), loss.p) if loss else change.perplexity
+            others = {name: of.difference(*both) for name, of in elsewhere.items()}
+            change = replace(change, bleu=found, perplexity=perplexity, welch=unequal and unequal.p, elsewhere=others)
+        changes.append(change)
     return replace(compared, changes=changes, seeds=seeds)
+
+
+def resampled_at(
+    compared: Comparison, runs: Iterable[str], place: tuple[str, str], settings: ScoringConfig
+) -> dict[str, np.ndarray]:
+    """The scores [1 + R] at one place of ELSEWHERE, or LAST, of the runs whose sentences have statistics there."""
+    statistics, key = compared.study.results.statistics, (compared.measure, *place)
+    metric = measures("")[compared.measure]
+    return {run: resampled(metric, statistics[run][key], settings) for run in runs if key in statistics[run]}
 
 
 def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:

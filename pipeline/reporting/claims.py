@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.reporting.changes import FAILED, Change, Comparison, described, differing, published_difference
+from pipeline.reporting.changes import (
+    ELSEWHERE,
+    FAILED,
+    Change,
+    Comparison,
+    described,
+    differing,
+    published_difference,
+)
 from pipeline.reporting.published import BASE
 from pipeline.reporting.studies import Headline
 from pipeline.reporting.tables import Table, table, with_ends
@@ -50,7 +58,9 @@ CLAIMS = (
     Claim("Table 3, A", "a single head is worse than several, and so are too many heads", "h", number_of_heads),
     Claim("Table 3, B", "a smaller key size hurts", "d_k", lambda new, old: -1 if new < old else None),
     # 2 and 4 layers are worse than the base's 6. 8 layers are no better: -0.3.
-    Claim("Table 3, C", "fewer layers are worse; more are no better", "N", lambda new, old: -1 if new < old else 0),
+    Claim(
+        "Table 3, C", "fewer layers are worse; the row with more is no better", "N", lambda new, old: -1 if new < old else 0
+    ),
     Claim("Table 3, C", "wider models are better", "d_model", lambda new, old: 1 if new > old else -1),
     Claim("Table 3, C", "wider models are better", "d_ff", lambda new, old: 1 if new > old else -1),
     Claim("Table 3, D", "dropout helps against over-fitting", "dropout", on_is_better),
@@ -64,25 +74,42 @@ CLAIMS = (
     Claim("Loshchilov and Hutter 2019", "decoupled weight decay generalises better", "weight_decay", on_is_better),
 )
 
+ENOUGH = 8  # rows of Table 3, for a rank correlation
 OF_TRAINING = ("schedule", "attention")  # the claims about these settings are about whether a training succeeds
-HOLDS, THE_TRAINING_FAILED = "holds", "the training failed"  # some of the results
+HOLDS, OPEN, THE_TRAINING_FAILED = "holds", "not decided", "the training failed"  # some of the results
+TESTED = "test, averaged"  # of ELSEWHERE, beside dev
 RULE = (
     "p is two-sided and corrected by Holm's method over the rows of this table; the intervals are not corrected. A claim "
     f"is decided by {SEEDS} seeds on both sides and p below {LEVEL}. A decided claim holds if the difference has the "
     "predicted sign, and is contradicted if it has the opposite sign. 'differs' means that the claim predicts no "
-    f"difference and one was found. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and "
-    "decides nothing about the setting. The claims on the schedule and on scaling are about whether a training succeeds, "
-    "so failed trainings with three seeds decide them."
+    "difference and one was found. A verdict that only dev (last checkpoint) or only test (averaged checkpoints) supports "
+    f"says so. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about the "
+    "setting. The claims on the schedule and on scaling are about whether a training succeeds, so failed trainings with "
+    "three seeds decide them."
+)
+POST_HOC = (
+    "The perplexity is tested against the sign of the paper's row, on the logarithms, by Welch's test, which does not "
+    "assume that all settings vary equally between seeds. A verdict on BLEU whose p by Welch's test is not below "
+    f"{LEVEL} stands by that assumption. The tests of perplexity, of test and of Welch were added after the runs. Runs "
+    "with equal seeds are not paired. The paper's rows seem to be single runs."
 )
 
 
 class Finding(NamedTuple):
-    """What our runs found about a claim. `p` is corrected by Holm's method over the findings, or None without a test."""
+    """What our runs found about a claim. All p are corrected by Holm's method over the findings, or None without a test.
+
+    `result` is the verdict of dev and test together. `elsewhere` has p by the keys of ELSEWHERE. `perplexity` is the
+    verdict on the perplexity, if the change is a row of Table 3.
+    """
 
     claim: Claim
     change: Change
     result: str
     p: float | None
+    welch: float | None
+    elsewhere: Mapping[str, float | None]
+    perplexity: str | None
+    perplexity_p: float | None
 
 
 def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
@@ -101,12 +128,47 @@ def findings(compared: Comparison) -> list[Finding]:
         claim = claim_about(change.new, change.old)
         predicted = claim.bleu(change.new[claim.setting], change.old[claim.setting]) if claim else None
         if claim and predicted is not None:
-            decides = not change.failed or claim.setting in OF_TRAINING
-            found.append((claim, change, predicted, change.bleu.p if decides else None))
+            found.append((claim, change, predicted, not change.failed or claim.setting in OF_TRAINING))
+    columns: dict[str, list[float | None]] = {
+        "p": [change.bleu.p for _, change, *_ in found],
+        "welch": [change.welch for _, change, *_ in found],
+        "perplexity": [change.perplexity.p if change.row else None for _, change, *_ in found],
+        **{
+            name: [each and each.p for _, change, *_ in found for each in [change.elsewhere.get(name)]]
+            for name in ELSEWHERE
+        },
+    }
+    decided = [decides for *_, decides in found]
+    corrected = {name: holm([p if yes else None for p, yes in zip(of, decided)]) for name, of in columns.items()}
     return [
-        Finding(claim, change, verdict(change.bleu, p, predicted, change.seeds, change.failed), p)
-        for (claim, change, predicted, _), p in zip(found, holm([p for *_, p in found]))
+        finding(claim, change, predicted, {name: of[place] for name, of in corrected.items()})
+        for place, (claim, change, predicted, _) in enumerate(found)
     ]
+
+
+def finding(claim: Claim, change: Change, predicted: int, p: Mapping[str, float | None]) -> Finding:
+    """The finding about one change. `p` has the corrected values by the names of `findings`."""
+    result = verdict(change.bleu, p["p"], predicted, change.seeds, change.failed)
+    on_test = change.elsewhere.get(TESTED)
+    if on_test and p[TESTED] is not None and p["p"] is not None:
+        result = together(result, verdict(on_test, p[TESTED], predicted, change.seeds))
+    perplexity = None
+    if change.row and p["perplexity"] is not None:
+        theirs = round(published_difference(change.row)[1], 1)
+        perplexity = verdict(change.perplexity, p["perplexity"], (theirs > 0) - (theirs < 0), change.seeds)
+    elsewhere = {name: p[name] for name in ELSEWHERE}
+    return Finding(claim, change, result, p["p"], p["welch"], elsewhere, perplexity, p["perplexity"])
+
+
+def together(dev: str, test: str) -> str:
+    """The verdict of dev and test: that of both, or of the one that decides, or that they disagree."""
+    if dev == test:
+        return dev
+    decided = {"dev": dev, "test": test}
+    decided = {name: result for name, result in decided.items() if result != OPEN}
+    return (
+        "dev and test disagree" if len(decided) > 1 else "".join(f"{how} on {name} only" for name, how in decided.items())
+    )
 
 
 def verdict(difference: Score, p: float | None, predicted: int, seeds: int, failed: bool = False) -> str:
@@ -114,7 +176,7 @@ def verdict(difference: Score, p: float | None, predicted: int, seeds: int, fail
     if p is None:
         return THE_TRAINING_FAILED if failed else seeds_named(seeds) if seeds < SEEDS else "no interval"
     if p >= LEVEL:
-        return "not decided"
+        return OPEN
     if not predicted:
         return "differs"
     return HOLDS if difference.score * predicted > 0 else "contradicted"
@@ -123,19 +185,25 @@ def verdict(difference: Score, p: float | None, predicted: int, seeds: int, fail
 def claims_table(compared: Comparison) -> Table | None:
     """A line for each finding. None if no change is one that a claim is about."""
     rows, others = [], []
-    for claim, change, result, p in findings(compared):
+    for each in findings(compared):
+        claim, change = each.claim, each.change
         paper = published_difference(change.row) if change.row else (None, None)
         rows.append(
             {
                 "claim": claim.text,
                 **with_ends("BLEU, ours", change.bleu),
                 "BLEU, paper": paper[0],
-                "found": result,
-                "p, Holm": p,
+                "found": each.result,
+                "p, Holm": each.p,
+                **with_ends("PPL %, ours", change.perplexity),
+                "PPL %, paper": paper[1],
+                "PPL: found": each.perplexity,
                 "our change": change.text,
                 "the paper's change": f"{change.row.group}: {described(change.row.settings, BASE)}" if change.row else None,
-                "PPL %, ours": change.perplexity,
-                "PPL %, paper": paper[1],
+                "PPL: p, Holm": each.perplexity_p,
+                "p, Welch and Holm": each.welch,
+                **{f"BLEU, {name}": of and of.score for name, of in change.elsewhere.items()},
+                **{f"p, Holm: {name}": p for name, p in each.elsewhere.items()},
                 "source": claim.source,
                 "run": change.runs[0],
             }
@@ -148,10 +216,36 @@ def claims_table(compared: Comparison) -> Table | None:
         for run in compared.study.rows
         if run in compared.study.results.scored and run not in shown
     ]
-    places = {"p, Holm": 4, **dict.fromkeys(("BLEU, paper", "PPL %, ours", "PPL %, paper"), 1)}
+    places = dict.fromkeys((label for label in rows[0] if "p, " in label), 4) if rows else {}
+    places |= dict.fromkeys(("BLEU, paper", "PPL %, ours", "PPL %, paper"), 1)
     title = f"Published claims, tested by {compared.study.name}"
-    notes = [compared.note(), RULE, *([" ".join(others)] if others else [])]
+    notes = [compared.note(), RULE, POST_HOC, *agreement(compared), *([" ".join(others)] if others else [])]
     return table("claims", title, rows, notes, places=places) if rows else None
+
+
+def agreement(compared: Comparison) -> list[str]:
+    """A sentence with Spearman's rank correlations between the paper's rows and ours, if there are enough rows.
+
+    Their intervals are from simulated effects, which vary around ours by the standard errors of the seeds.
+    """
+    from scipy.stats import spearmanr  # the import takes a second
+
+    tested = [each.change for each in findings(compared) if each.change.row and each.p is not None]
+    if len(tested) < ENOUGH or any(change.perplexity.low is None for change in tested):
+        return []
+    theirs = np.array([published_difference(change.row) for change in tested if change.row])
+    said = []
+    for name, column, ours in (
+        ("perplexity", 1, [change.perplexity for change in tested]),
+        ("BLEU", 0, [change.bleu for change in tested]),
+    ):
+        paper = theirs[:, column].round(9)  # equal differences of decimals are equal
+        errors = [((score.high or 0) - (score.low or 0)) / 4 for score in ours]
+        drawn = np.random.default_rng(1).normal([score.score for score in ours], errors, (10_000, len(ours)))
+        found, *others = (spearmanr(row, paper).statistic for row in np.vstack([[score.score for score in ours], drawn]))
+        low, high = np.quantile(others, [0.025, 0.975])
+        said.append(f"{found:.2f} by {name} ({low:.2f} to {high:.2f})")
+    return [f"Rank correlation of the {len(tested)} rows with the paper's: {', '.join(said)}."]
 
 
 def against_first(compared: Comparison) -> Table | None:

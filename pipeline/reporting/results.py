@@ -40,6 +40,8 @@ FACTS = {
     "data": ("training", "data_sum"),
     "settings": ("training", "settings_sha256"),
 }
+# The keys of the statistics in the file of a run, and their sets and weights. Files of earlier code lack the second.
+STATISTICS = {"statistics": ("dev", "last"), "test_statistics": ("test", "average")}
 # Columns of `runs` with times and hardware, which only the pages show.
 TIMES = {"seconds": "seconds", "tokens/s": "tokens_per_second", "hardware": "hardware", "GPUs": "gpus"}
 TIMES |= {"trained in": "precision", "commit": "commit"}
@@ -54,12 +56,15 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """All that is known. `curves` are by run, `statistics` (a row a sentence) by run and measure, the others by name."""
+    """All that is known. `curves` are by run, the others by name.
+
+    `statistics`, with a row a sentence, are by run and by measure, set and weights, as the arguments of `at`.
+    """
 
     runs: pd.DataFrame
     scores: pd.DataFrame
     curves: Mapping[str, pd.DataFrame]
-    statistics: Mapping[str, Mapping[str, np.ndarray]]
+    statistics: Mapping[str, Mapping[tuple[str, str, str], np.ndarray]]
     decodings: Mapping[str, dict]
     values: Mapping[str, dict]
     searches: Mapping[str, dict]
@@ -102,12 +107,17 @@ class Results:
             found |= {label: here["score"], f"{label} low": here["low"], f"{label} high": here["high"]}
         return pd.DataFrame(found, dtype=object).reindex(self.runs.index)
 
-    def alike(self, names: Iterable[str] | None = None) -> list[list[str]]:
-        """Group runs, all or those of `names`, that differ only in the seed, or in the seed and the precision.
+    @cached_property
+    def groups(self) -> list[list[str]]:
+        """`alike` for all runs."""
+        return self.alike(self.runs.index)
+
+    def alike(self, names: Iterable[str]) -> list[list[str]]:
+        """Group the runs of `names` that differ only in the seed, or in the seed and the precision.
 
         Precisions are told apart if a seed was trained in two. Of runs with equal seeds and precisions, keep the first.
         """
-        runs = self.runs if names is None else self.runs.loc[list(names)]
+        runs = self.runs.loc[list(names)]
         compared = [key for key in SAME if key not in ("seed", "precision")] + ["bpe_dropout", "data"]
         settings = [repr(row) for row in runs[compared].values.tolist()]
         runs = runs.assign(settings=settings).drop_duplicates(["settings", "seed", "precision"])
@@ -134,7 +144,7 @@ COLUMNS = [*HEAD, *SAME, "bpe_dropout", *FACTS, *TIMES, *(f"cost {key}" for key 
 def load_results(params: Mapping, results: Path) -> Results:
     """Read results/. The runs of params.yaml come first, in its order, then the others by name."""
     files = {path.stem: path for path in sorted(results.glob("*.json"), key=lambda path: path.stem)}
-    rows, scores, curves, statistics = [], list[dict](), dict[str, pd.DataFrame](), dict[str, dict[str, np.ndarray]]()
+    rows, scores, curves, statistics = [], list[dict](), dict[str, pd.DataFrame](), dict[str, dict[Any, np.ndarray]]()
     for name in dict.fromkeys([*params["runs"], *files]):
         row = selected_row(params, name) if name in params["runs"] else {}
         if name in files:
@@ -146,8 +156,9 @@ def load_results(params: Mapping, results: Path) -> Results:
                     scores += score_rows(name, known["score"], known["corpus"] == LOWER_CASED)
                     curves[name] = pd.DataFrame(known["curve"])
                     statistics[name] = {
-                        measure: np.array([column.split() for column in of], float).T
-                        for measure, of in known.get("statistics", {}).items()
+                        (measure, *place): np.array([column.split() for column in of], float).T
+                        for key, place in STATISTICS.items()
+                        for measure, of in known.get(key, {}).items()
                     }
         rows.append({"run": name, **row})
     others = ("decodings", "values", "searches")

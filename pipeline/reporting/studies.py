@@ -44,7 +44,7 @@ class Study:
 
     def seeds(self, run: str) -> list[str]:
         """The run, and the runs that differ from it in the seed only."""
-        return next((same for same in self.results.alike() if run in same), [run])
+        return next((same for same in self.results.groups if run in same), [run])
 
     def varied(self) -> list[str]:
         """The settings in which the runs differ."""

@@ -112,6 +112,16 @@ class Measure:
         """The score, given the sum of `statistics` over the segments."""
         return self.metric._compute_score_from_stats(counts.tolist()).score
 
+    def scores(self, counts: np.ndarray) -> np.ndarray:
+        """`score` of each row of `counts`. BLEU is computed at once for the rows that need no smoothing."""
+        whole = (counts[:, 2:] > 0).all(axis=1) if isinstance(self.metric, BLEU) else np.zeros(len(counts), bool)
+        found = np.empty(len(counts))
+        lengths, (matched, ngrams) = counts[whole, :2], np.split(counts[whole, 2:], 2, axis=1)
+        brevity = np.minimum(0.0, 1 - lengths[:, 1] / lengths[:, 0])
+        found[whole] = np.exp(brevity + np.log(100 * matched / ngrams).mean(axis=1))
+        found[~whole] = [self.score(row) for row in counts[~whole]]
+        return found
+
     def signature(self, settings: ScoringConfig) -> str:
         """sacreBLEU's signature with the bootstrap settings and the steps of this measure. Call `statistics` first."""
         signature = self.metric.get_signature()
@@ -163,7 +173,7 @@ def multi_bleu(lowercase: bool) -> BLEU:
 def resampled(metric: Measure, counts: np.ndarray, settings: ScoringConfig) -> np.ndarray:
     """The score of the whole set and of each resample of its segments, [1 + R]. `counts` has a row a segment."""
     drawn = weights(len(counts), settings.bootstrap, settings.seed)
-    return np.array([metric.score(row) for row in drawn @ counts])
+    return metric.scores(drawn @ counts)
 
 
 @functools.lru_cache(maxsize=1)

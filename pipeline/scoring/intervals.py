@@ -85,6 +85,18 @@ def between(runs: np.ndarray, bases: np.ndarray, spread: Spread) -> Score:
     return tested(change[0], spread.seeds * share + sentences, spread.freedom)
 
 
+def welch(runs: np.ndarray, bases: np.ndarray) -> Score:
+    """As `between`, but the two trainings may vary unequally between seeds (Welch's test). Both have two seeds or more."""
+    change, groups = runs.mean(axis=0) - bases.mean(axis=0), (runs, bases)
+    shares = [group[:, 0].var(ddof=1) / len(group) for group in groups]
+    resampled = sum(
+        (group - group.mean(axis=0))[:, 1:].var(axis=1).sum() / (len(group) - 1) / len(group) for group in groups
+    )
+    variance = sum(shares) + max(0.0, change[1:].var() - resampled)
+    spent = sum(share**2 / (len(group) - 1) for share, group in zip(shares, groups))
+    return tested(change[0], variance, variance**2 / spent if spent else float("inf"))
+
+
 class Seeds:
     """The scores of trainings, [1 + R] by run, and the spread of `groups` of runs that differ only in the seed.
 
@@ -108,6 +120,11 @@ class Seeds:
             return Score(float(ours[:, 0].mean() - others[:, 0].mean()))
         return between(ours, others, self.spread)
 
+    def unequal(self, runs: Sequence[str], bases: Sequence[str]) -> Score | None:
+        """`difference` without the assumption that all trainings vary equally. None with fewer than SEEDS seeds."""
+        ours, others = self.of(runs), self.of(bases)
+        return welch(ours, others) if min(len(ours), len(others)) >= SEEDS else None
+
 
 def within(one: np.ndarray, base: np.ndarray) -> Score:
     """The score of `one` minus that of `base`, each [1 + R], of two translations by one training."""
@@ -121,7 +138,7 @@ def tested(score: float, variance: float, freedom: float) -> Score:
 
     error = float(np.sqrt(variance)) or np.finfo(float).tiny  # 0 if all scores are equal
     half = stdtrit(freedom, 1 - LEVEL / 2) * error
-    return Score(*map(float, (score, score - half, score + half, 2 * stdtr(freedom, -abs(score) / error))))
+    return Score(*map(float, (score, score - half, score + half, 2 * stdtr(freedom, -abs(float(score)) / error))))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:

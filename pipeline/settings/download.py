@@ -86,16 +86,17 @@ class Part:
     parquet: tuple[FileAddress, ...] | None
     encoding: tuple[Encoding, ...] | None  # if not UTF-8: of the text, or of the source and of the target
     first: Count | None  # use only this many pairs, from the start
+    lines: Count | None  # the known number of lines, for a file that is cut off or released anew; not with `first`
     hold_out: Count | None  # take this many pairs out of train
 
     def __post_init__(self) -> None:
         given = {key for key in hints(Part) if getattr(self, key) is not None}
-        form = given - {"first", "encoding"}
+        form = given - {"first", "lines", "encoding"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
                 f"{min(given, default='source')}: the keys {', '.join(sorted(given)) or 'none'} do not define a part; "
                 "expected are source and target (with source_sha256, target_sha256), or archive, source and target, or "
-                f"one of {', '.join(FILES)}, each with or without first and encoding; or hold_out alone"
+                f"one of {', '.join(FILES)}, each with or without first, lines and encoding; or hold_out alone"
             )
         for key in ("source", "target"):
             if self.archive is None and (address := getattr(self, key)):
@@ -103,6 +104,9 @@ class Part:
         if self.source is not None and self.source == self.target:
             raise UserError(f"target: {self.source!r} is the source as well; {one_file(self.source)}")
         require_entries(self, *FILES)
+        require(
+            not (self.first and self.lines), "lines", self.lines, "it is not possible with first, which reads no further"
+        )
         if self.encoding is not None:
             require(bool(given & ENCODED), "encoding", self.encoding[0], "a .tmx or .parquet file states its own encoding")
             several = (1, 2) if self.source or self.zip else (1,)

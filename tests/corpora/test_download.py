@@ -114,6 +114,16 @@ def test_the_first_pairs_of_several_files_with_both_sides(collect, files):
             collect({"train": part, "dev": table, "test": table})
 
 
+def test_a_part_with_another_number_of_lines_than_is_known_is_refused(collect, files):
+    at = files(en=lines(*range(5)), de=lines(*range(5), word="Zeile"))
+    part = {"source": at["en"], "target": at["de"]}
+    assert collect({"train": part | {"lines": 5}, "dev": part, "test": part})["train.en"] == lines(*range(5))
+    with refused(f"{at['en']} has 5 lines; 6 are expected"):
+        collect({"train": [part, part | {"lines": 6}], "dev": part, "test": part})
+    with refused("lines: 5 is not possible; it is not possible with first"):
+        collect({"train": part | {"lines": 5, "first": 2}, "dev": part, "test": part})
+
+
 def test_parts_are_appended_in_order_byte_for_byte_and_never_join_lines(collect, files):
     strange = "ä\n".encode() * 600_000 + b"a\rb\x00\xe2\x80\xa8c\xc2\x85 \xff\n\n" + b"x" * 3_000_000  # no line feed
     at = files(a_en=strange, a_de=lines(*range(600_003)), b_en=lines(3), b_de=lines(4), packed=lzma.compress(strange))

@@ -52,7 +52,7 @@ def loss(results: Results, seeds: Sequence[str]) -> Figure:
 
 def losses(results: Results) -> list[Figure]:
     """The losses of all runs with curves."""
-    return [loss(results, seeds) for seeds in results.alike() if results.curves.keys() & set(seeds)]
+    return [loss(results, seeds) for seeds in results.groups if results.curves.keys() & set(seeds)]
 
 
 def dev_losses(study: Study) -> Figure:
