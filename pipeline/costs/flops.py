@@ -1,6 +1,7 @@
 """The number of operations of a training, from the settings and the sentence lengths.
 
-The operations of the matrix products are counted, two for each multiply-add, as by torch.utils.flop_counter. A training
+The operations of the matrix products are counted, two for each multiply-add, as by torch.utils.flop_counter, which on a CPU
+counts attention only under `sdpa_kernel(SDPBackend.MATH)`. A training
 step counts as three forward passes, since the backward pass computes two products of the same size for each product of
 the forward pass. Operations that are few beside these are not counted: look-ups, biases, softmax, norms, dropout,
 residual sums and the optimiser.
