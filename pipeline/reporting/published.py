@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipeline.costs.training_cost import estimate
-from pipeline.scoring.bleu import HEADLINE, PUBLISHED
+from pipeline.scoring.bleu import HEADLINE
 from transformer.config.model import base
 
 
