@@ -61,8 +61,22 @@ def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fe
         raise UserError(f"{labels[0]} has {count:,} lines; first: {part.first} asks for more")
     if part.lines and count != part.lines:
         raise UserError(f"{labels[0]} has {count:,} lines; {part.lines:,} are expected (lines, in params.yaml)")
+    if part.every:
+        for file, start in zip(files, starts):
+            thin(file, start, part.every)
+        count = -(-count // part.every)
     require_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages)
     return count
+
+
+def thin(file: IO[bytes], start: int, every: int) -> None:
+    """Keep the first of every so many lines of what was written into the file from `start` on."""
+    file.flush()
+    with open(file.name, "rb") as copy:  # which is always ahead of what is written
+        copy.seek(start)
+        file.seek(start)
+        file.writelines(itertools.islice(copy, 0, None, every))
+        file.truncate()
 
 
 def append_pairs(part: Part, languages: Languages, fetcher: Fetcher, files: Files) -> int:

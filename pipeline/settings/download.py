@@ -87,16 +87,17 @@ class Part:
     encoding: tuple[Encoding, ...] | None  # if not UTF-8: of the text, or of the source and of the target
     first: Count | None  # use only this many pairs, from the start
     lines: Count | None  # the known number of lines, for a file that is cut off or released anew; not with `first`
+    every: Count | None  # use only the first of every so many pairs, evenly spread
     hold_out: Count | None  # take this many pairs out of train
 
     def __post_init__(self) -> None:
         given = {key for key in hints(Part) if getattr(self, key) is not None}
-        form = given - {"first", "lines", "encoding"}
+        form = given - {"first", "lines", "every", "encoding"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
                 f"{min(given, default='source')}: the keys {', '.join(sorted(given)) or 'none'} do not define a part; "
                 "expected are source and target (with source_sha256, target_sha256), or archive, source and target, or "
-                f"one of {', '.join(FILES)}, each with or without first, lines and encoding; or hold_out alone"
+                f"one of {', '.join(FILES)}, each with or without first, lines, every and encoding; or hold_out alone"
             )
         for key in ("source", "target"):
             if self.archive is None and (address := getattr(self, key)):

@@ -124,6 +124,16 @@ def test_a_part_with_another_number_of_lines_than_is_known_is_refused(collect, f
         collect({"train": part | {"lines": 5, "first": 2}, "dev": part, "test": part})
 
 
+def test_the_first_of_every_so_many_pairs(collect, files):
+    at = files(en=lines(*range(200_000)), de=lines(*range(200_000), word="Zeile"), table=b"a\tb\nc\td\ne\tf\n")
+    part = {"source": at["en"], "target": at["de"]}
+    settings = {"train": [part | {"every": 20}, part | {"first": 5, "every": 2}], "dev": part | {"first": 1, "every": 9}}
+    written = collect(settings | {"test": {"tsv": [at["table"]], "every": 2}})
+    assert written["train.en"] == lines(*range(0, 200_000, 20), 0, 2, 4) and written["dev.de"] == lines(0, word="Zeile")
+    assert written["train.de"] == lines(*range(0, 200_000, 20), 0, 2, 4, word="Zeile")
+    assert (written["test.en"], written["test.de"]) == (b"a\ne\n", b"b\nf\n")
+
+
 def test_parts_are_appended_in_order_byte_for_byte_and_never_join_lines(collect, files):
     strange = "ä\n".encode() * 600_000 + b"a\rb\x00\xe2\x80\xa8c\xc2\x85 \xff\n\n" + b"x" * 3_000_000  # no line feed
     at = files(a_en=strange, a_de=lines(*range(600_003)), b_en=lines(3), b_de=lines(4), packed=lzma.compress(strange))
