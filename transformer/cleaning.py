@@ -35,6 +35,10 @@ SENTENCE_END = re.compile(
 
 REFERENCE = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
+# The languages with rules of their own in normalize-punctuation.perl, by their codes of ISO 639-1 and -2. Others have common rules.
+OWN_RULES = {"en": "eng", "cs": "cz ces cze", "de": "deu ger", "es": "spa", "fr": "fra fre"}
+PUNCTUATED = {code: language for language, others in OWN_RULES.items() for code in [language, *others.split()]}
+
 Step = Callable[[str], str]
 
 
@@ -83,16 +87,27 @@ def replacing(characters: dict[str, str]) -> Step:
 def moses_punctuation(language: str) -> Step:
     """Return a function that applies Moses' normalize-punctuation.perl to each line, as some rules match across line feeds.
 
-    Raises UserError without the package sacremoses, which only this step needs.
+    `language` is any code. Raises UserError without the package sacremoses, which only this step needs.
     """
     try:
         from sacremoses import MosesPunctNormalizer  # the import takes a second
     except ImportError:
         raise UserError("normalise.punctuation needs the package sacremoses: pip install sacremoses") from None
 
-    normalise = MosesPunctNormalizer(language, perl_parity=True).normalize
+    known = PUNCTUATED.get(re.split("[-_.@]", language.lower())[0], "")
+    script = MosesPunctNormalizer(known, perl_parity=True)
+    # In the script, the rules of German for quotes are those of all other languages. sacremoses lacks this.
+    quotes = [] if known else script.DE_ES_FR_QUOTATION_FOLLOWED_BY_COMMA
+    # In the script, \d and \s are ASCII.
+    rules = [(re.compile(old, re.ASCII).sub, new) for old, new in [*script.substitutions, *quotes]]
+
+    def normalise(line: str) -> str:
+        for replace, new in rules:
+            line = replace(new, line)
+        return line
+
     # As in perl, a line includes its line feed, which a rule on quotes uses. `squeeze` strips spaces at line ends.
-    return lambda text: "".join(normalise(line + "\n") + "\n" for line in text[:-1].split("\n"))
+    return lambda text: "".join(normalise(line + "\n") for line in text[:-1].split("\n"))
 
 
 def squeeze(text: str) -> str:

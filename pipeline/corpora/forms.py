@@ -4,6 +4,7 @@
 """
 
 import codecs
+import functools
 import html
 import itertools
 import json
@@ -18,7 +19,7 @@ from charset_normalizer import from_bytes
 from pipeline.corpora.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
 from pipeline.corpora.sets import lines_of, refuse_long
 from pipeline.corpora.transfer import say
-from pipeline.settings.languages import primary, tag
+from pipeline.settings.languages import means, tag
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]
@@ -148,21 +149,47 @@ def line(segment: str | bytes) -> bytes:
 
 
 def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target."""
+    """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target.
+
+    If a row has several variants of a language and none has the very code, the first that is not empty is taken, and their
+    number is said on stderr.
+    """
+    several, variants = 0, dict[str, None]()
     for number, names, texts in ROWS[form](path, languages, encoding):
         try:
-            source, target = (line(texts[place]) for place in named(names, languages))
+            sides = [[at for at in places if (texts[at] or "").strip()] or places for places in named(names, languages)]
+            source, target = (line(texts[at]) for at, *_ in sides)
         except (AttributeError, ValueError):  # no such columns, no text, half of a surrogate pair
             held = repr(dict(zip(names, texts)))[:99]
             raise UserError(f"{path}: row {number:,} has no text for {' and '.join(languages)}, but {held}") from None
+        if max(map(len, sides)) > 1:
+            several += 1
+            variants |= dict.fromkeys(names[at] for places in sides if len(places) > 1 for at in places)
         yield source, target
+    if several:
+        said = f"{path}: {several:,} rows or units have several texts for one language ({', '.join(variants)})"
+        say(f"{said}; the first that is not empty is used, and `languages` in params.yaml can name another")
 
 
-def named(names: Sequence[str], languages: Languages) -> list[int]:
-    """Return the places of the sides in `names`, by language or as source and target. [] if there are none or several."""
-    held = [tag(name) for name in names]
-    possible = (map(tag, languages), ("source", "target"))
-    return next(([held.index(a), held.index(b)] for a, b in possible if held.count(a) == held.count(b) == 1), [])
+def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
+    """Return the places of each side in `names`, by language or as source and target. [] if there are none.
+
+    Those of the very code come first: with them, other variants of the language do not count.
+    """
+    return next((found for wanted in (languages, ("source", "target")) if all(found := places(tuple(names), wanted))), [])
+
+
+@functools.lru_cache(maxsize=1024)
+def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
+    held, wanted = [tag(name) for name in names], [tag(code) for code in languages]
+    variants = [[at for at, name in enumerate(names) if held[at] not in wanted and means(name, code)] for code in languages]
+    return [[at for at, one in enumerate(held) if one == code] or others for code, others in zip(wanted, variants)]
+
+
+def columns(names: Sequence[str], languages: Languages) -> list[list[int]]:
+    """Return the places of each side among the columns of a table. [] if there are none, or two of one code."""
+    found = named(names, languages)
+    return [] if any(len({tag(names[at]) for at in side}) < len(side) for side in found) else found
 
 
 def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
@@ -181,7 +208,7 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
         cells = row.split(b"\t")
         if not names:
             names = [cell.strip().decode(errors="replace") for cell in cells]
-            if named(names, languages):
+            if columns(names, languages):
                 continue
             if len(cells) != 2:
                 wanted = f"the columns {' and '.join(languages)}, or two without names, with tabs between them"
@@ -218,7 +245,8 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
     with undamaged(path):
         file = pyarrow.parquet.ParquetFile(path)
         fields = list(file.schema_arrow.empty_table().flatten().schema)
-        sides = [fields[at] for at in named([each.name.removeprefix("translation.") for each in fields], languages)]
+        names = [each.name.removeprefix("translation.") for each in fields]
+        sides = [fields[at] for side in columns(names, languages) for at in side]
         if not sides or any(side.type not in (pyarrow.string(), pyarrow.large_string()) for side in sides):
             held = ", ".join(f"{each.name} ({each.type})" for each in fields)
             raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {held}")
@@ -227,14 +255,14 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
             size += table.nbytes
             refuse_bomb(size, path.stat().st_size, str(path))
             texts = [table[side.name].cast(pyarrow.large_binary()).to_pylist() for side in sides]
-            yield from ((number, languages, pair) for pair, number in zip(zip(*texts), numbers))
+            held = [side.name.removeprefix("translation.") for side in sides]
+            yield from ((number, held, row) for row, number in zip(zip(*texts), numbers))
 
 
 def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
-    """Yield the units that have a segment in both languages. `en` stands for en-US, too."""
+    """Yield the segments that are not empty of the units that have both languages. `en` stands for en-US, too."""
     parser: Any = XMLPullParser(("start", "end"))
-    body, seen, since = Element("body"), dict[str, str](), 0
-    wanted = [tag(language) for language in languages]
+    body, seen, since, units = Element("body"), dict[str, None](), 0, 0
     with unpacked(path) as stream:
         try:
             for chunk in stream:
@@ -244,10 +272,12 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
                     if event == "start" and element.tag == "body":
                         body = element
                     elif event == "end" and element.tag == "tu":
-                        unit = {code: text for tuv in element.iter("tuv") for code, text in segment(tuv).items()}
-                        seen |= unit
-                        if all(unit.get(code, "").strip() for code in wanted):
-                            yield 0, languages, [unit[code] for code in wanted]
+                        units += 1
+                        unit = [variant for variant in map(segment, element.iter("tuv")) if variant[1].strip()]
+                        names = [code for code, _ in unit]
+                        seen |= dict.fromkeys(names)
+                        if named(names, languages):
+                            yield units, names, [content for _, content in unit]
                         body.clear()  # of the units that were read
                         since = 0
                 refuse_long(since, path)
@@ -259,19 +289,18 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
         except (LookupError, ValueError) as error:  # an encoding that the parser does not know
             remedy = 'convert the file to UTF-8 and write encoding="UTF-8" in its first line'
             raise UserError(f"{path} cannot be read in its encoding: {error}; {remedy}") from None
-    if not {*wanted} <= seen.keys():
+    if not named([*seen], languages):
         raise UserError(
             f"{path}: it has no unit in {' and '.join(languages)}; its languages are {', '.join(seen) or 'none'}"
         )
 
 
-def segment(variant: Element) -> dict[str, str]:
-    """Return the text of a variant of a unit, without native codes in <seg>, by its language with and without region."""
+def segment(variant: Element) -> tuple[str, str]:
+    """Return the language of a variant of a unit, and its text without native codes in <seg>."""
     for code in [element for element in variant.iter() if element.tag in NATIVE]:
         code.text, code[:] = None, []
     stated = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
-    content = "".join(text for seg in variant.iter("seg") for text in seg.itertext())
-    return {primary(stated): content, tag(stated): content}
+    return stated, "".join(text for seg in variant.iter("seg") for text in seg.itertext())
 
 
 ROWS = {"tsv": tsv_rows, "jsonl": jsonl_rows, "tmx": tmx_rows, "parquet": parquet_rows}

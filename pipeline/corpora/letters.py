@@ -5,7 +5,7 @@ from statistics import fmean
 
 from charset_normalizer.constant import FREQUENCIES
 
-from pipeline.settings.languages import primary
+from pipeline.settings.languages import language_of
 
 ENOUGH = 1_000  # letters on each side; the languages of fewer than 100 are sometimes confused
 # The codes of languages, and the names by which charset_normalizer has their letters. Of Japanese, these are the hiragana.
@@ -23,7 +23,7 @@ def swapped(sides: Sequence[str], languages: tuple[str, str]) -> bool:
 
     False if a side has too few letters to tell, or if the letters of a language are not known.
     """
-    first, second = (LETTERS.get(primary(code)) for code in languages)
+    first, second = (LETTERS.get(language_of(code)) for code in languages)
     source, target = (list(filter(str.isalpha, side.lower())) for side in sides)
     if not (first and second) or min(len(source), len(target)) < ENOUGH:
         return False

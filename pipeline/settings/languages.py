@@ -1,11 +1,51 @@
-"""Codes of languages, such as en, pt-BR or pt_BR. Case and the separator make no difference."""
+"""Codes of languages: ISO 639-1, -2/B, -2/T and -3, with or without a script and a region, in any case, with - or _.
+
+langcodes reads them by the registry of IANA and by CLDR, which also say which language stands for a macrolanguage: cmn is
+zh, arb is ar, zsm is ms. JOINED has what ISO 639-3 joins and they do not.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+
+from langcodes import Language
+from langcodes.tag_parser import LanguageTagError
+
+JOINED = {"nb": "no", "pbt": "ps"}  # the macrolanguages nor and pus
+
+
+@functools.cache
+def parsed(code: str) -> Language:
+    """Return what a code consists of. de_DE.UTF-8, of a locale, is de-DE. What has not the form of a code is a language."""
+    try:
+        found = Language.get(re.split("[.@]", code.strip())[0]).prefer_macrolanguage()
+    except LanguageTagError:
+        found = Language.make(language=code.strip().lower())
+    return found.update_dict({"language": JOINED[found.language]}) if found.language in JOINED else found
+
+
+def language_of(code: str) -> str:
+    """Return the language of a code: de for deu, ger, de_AT and DE; zh for zho, chi, cmn_Hant and zh-TW."""
+    return parsed(code).language or ""
+
+
+def script_of(code: str) -> str:
+    """Return the script that a code states, or in which its language is written: Hans for zh, Latn for zh-Latn."""
+    return parsed(code).maximize().script or ""
 
 
 def tag(code: str) -> str:
-    """Return a code in the form in which codes are compared: pt_BR is pt-br."""
-    return code.lower().replace("_", "-")
+    """Return a code in the form in which codes are compared: pt_br and por-BR are pt-BR, deu_Latn is de."""
+    return parsed(code).simplify_script().to_tag()
 
 
-def primary(code: str) -> str:
-    """Return a code without its region: pt_BR is pt."""
-    return tag(code).partition("-")[0]
+def means(code: str, wanted: str) -> bool:
+    """Whether a code has the language of `wanted` and, if that states them, its script and its region: zh-TW for zho_Hant."""
+    found, other = parsed(code), parsed(wanted)
+    same_script = other.script in (None, script_of(code))
+    return found.language == other.language and same_script and other.territory in (None, found.territory)
+
+
+def unknown(codes: Iterable[str]) -> list[str]:
+    """Return those `codes` of which langcodes knows no language."""
+    return [code for code in codes if not Language.make(language=parsed(code).language).is_valid()]
