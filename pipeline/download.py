@@ -17,6 +17,7 @@ from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import SETS, DownloadConfig, download_config
+from pipeline.settings.languages import not_known
 from pipeline.settings.machine import machine
 from pipeline.settings.params import languages, load
 from pipeline.workflow import stage
@@ -43,6 +44,8 @@ def main(arguments: argparse.Namespace) -> None:
     params = load()
     config = download_config(params, arguments.corpus)
     codes = languages(params, arguments.corpus)
+    if said := not_known(codes):
+        say(f"{arguments.corpus}: {said}")
     work(config, codes, Fetcher(machine(params).mirror), arguments.out, arguments.test)
 
 

@@ -35,7 +35,7 @@ SENTENCE_END = re.compile(
 
 REFERENCE = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
-# The languages with rules of their own in normalize-punctuation.perl, by their codes of ISO 639-1 and -2. Others have common rules.
+# The languages with rules of their own in normalize-punctuation.perl, by their codes. All others have common rules.
 OWN_RULES = {"en": "eng", "cs": "cz ces cze", "de": "deu ger", "es": "spa", "fr": "fra fre"}
 PUNCTUATED = {code: language for language, others in OWN_RULES.items() for code in [language, *others.split()]}
 

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from pipeline.settings.addresses import DEMONSTRATION
+from pipeline.settings.languages import language_of
 from pipeline.settings.params import load
 from pipeline.settings.score_files import content, within
 from transformer.checkpoint import read_settings
@@ -58,7 +59,7 @@ print([pieces.decode(result.hypotheses[0]) for result in results])""",
 CARD = """\
 ---
 {% if languages %}
-language: {{ languages | tojson }}
+language: {{ codes | tojson }}
 {% endif %}
 pipeline_tag: translation
 {% for key, value in index.items() %}
@@ -141,6 +142,7 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
     return JINJA.from_string(CARD).render(
         name=known["run"] if known else "A Transformer",
         languages=text.languages if text else None,
+        codes=[*map(language_of, text.languages)] if text else None,
         index=indexed(known, licence, scores) if known else {},
         code=JINJA.from_string(USE[kind]).render(vars(decoding)),
         kind=kind,

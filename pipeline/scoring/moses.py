@@ -9,9 +9,9 @@ from pipeline.settings.languages import language_of
 
 NAMES = {"tet": "tdt"}  # Tetum in the scripts
 NUMBERED = " #NUMERIC_ONLY#"  # marks an abbreviation only before a number
-# What sacremoses finds in the lists of abbreviations and the script does not, as a space follows or as the list has it twice
+# What sacremoses finds in the lists of abbreviations and the script does not: a space follows, or it stands there twice
 UNUSED = {"it": ["Amn", "Arch", "all", "es"], "es": ["Fil", "gr"], "nl": ["Nrs"], "sk": ["Pf"], "sv": ["Ö"]}
-UNUSED |= dict.fromkeys(["as", "bn", "mni"], ["ভি"]) | {"ml": ["പി"], "is": [f"no{NUMBERED}"]}
+UNUSED |= {name: ["ভি"] for name in ("as", "bn", "mni")} | {"ml": ["പി"], "is": [f"no{NUMBERED}"]}
 WITHIN = {"fi": ":", "sv": ":", "ca": "·Â"}  # also in words; the script takes the two bytes of · for characters
 BEFORE_SMALL = {"fi": ":", "sv": ":", "tdt": "'"}  # in words only before a small letter
 APOSTROPHES = {"ga": 4, "ca": 4, "so": 3, "tdt": 3}  # how many rules of French they have; the fourth splits words

@@ -2,19 +2,25 @@
 
 import sys
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.evaluation import EvaluationSet, read_aligned, read_lines
+from pipeline.corpora.evaluation import EvaluationSet, read_lines, require_aligned
 from pipeline.scoring.bleu import matrix
 from pipeline.settings.scoring import ScoringConfig
 from transformer.config.reading import UserError
 
+Pair = tuple[list[str], list[str]]
 
-def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
-    """The segments of both files. Raises UserError unless both have the same number of segments, at least one."""
-    hypotheses, references = read_aligned(translation, reference)
+
+def aligned(translation: Path, reference: Path, read: Callable[[Path], list[str]] = read_lines) -> Pair:
+    """The segments of both files. Raises UserError unless both have the same number of segments, at least one.
+
+    `read` reads the translation, which a user may have written.
+    """
+    hypotheses, references = read(translation), read_lines(reference)
+    require_aligned(translation, len(hypotheses), reference, len(references))
     if not references:
         raise UserError(f"{reference} is empty; there is nothing to score {translation} against")
     return hypotheses, references

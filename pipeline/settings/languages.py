@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable
 
 from langcodes import Language
-from langcodes.tag_parser import LanguageTagError
 
 JOINED = {"nb": "no", "pbt": "ps"}  # the macrolanguages nor and pus
 
@@ -19,7 +18,7 @@ def parsed(code: str) -> Language:
     """Return what a code consists of. de_DE.UTF-8, of a locale, is de-DE. What has not the form of a code is a language."""
     try:
         found = Language.get(re.split("[.@]", code.strip())[0]).prefer_macrolanguage()
-    except LanguageTagError:
+    except ValueError:
         found = Language.make(language=code.strip().lower())
     return found.update_dict({"language": JOINED[found.language]}) if found.language in JOINED else found
 
@@ -40,10 +39,17 @@ def tag(code: str) -> str:
 
 
 def means(code: str, wanted: str) -> bool:
-    """Whether a code has the language of `wanted` and, if that states them, its script and its region: zh-TW for zho_Hant."""
+    """Whether a code has the language of `wanted`, and the script and region that this states: zh-TW for zho_Hant."""
     found, other = parsed(code), parsed(wanted)
     same_script = other.script in (None, script_of(code))
     return found.language == other.language and same_script and other.territory in (None, found.territory)
+
+
+def not_known(codes: Iterable[str]) -> str:
+    """Return what to say of those `codes` of which langcodes knows no language, or ""."""
+    several = " and ".join(map(repr, unknown(codes)))
+    said = "no rules of a language are used for it; codes are those of ISO 639, such as de, deu or zho_Hans"
+    return several and f"languages: {several} is not a known code of a language: {said}"
 
 
 def unknown(codes: Iterable[str]) -> list[str]:

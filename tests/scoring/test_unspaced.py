@@ -13,10 +13,31 @@ REFERENCES = [f"红的船在第{n}号桥附近。" for n in range(30)]
 HYPOTHESES = [text.replace("船", "灯") for text in REFERENCES]  # one word changed
 
 
-@pytest.mark.parametrize("language", ["zh", "zh-TW", "ZH_cn", "th", "my", "ja", "ko"])
+@pytest.mark.parametrize(
+    "language",
+    [
+        "zh",
+        "zh-TW",
+        "ZH_cn",
+        "th",
+        "my",
+        "ja",
+        "ko",
+        "zho",
+        "zho_Hans",
+        "zh-Hant-TW",
+        "chi",
+        "cmn",
+        "jpn",
+        "kor",
+        "tha",
+        "bur",
+    ],
+)
 def test_the_headline_is_sacrebleu_s_with_a_tokeniser_of_the_language(language):
     name = tokeniser(language)
-    assert name == {"zh": "zh", "ja": name, "ko": name}.get(language[:2].lower(), "char") != "13a"
+    family = {"zh": "zh", "ch": "zh", "cm": "zh", "ja": name, "jp": name, "ko": name}.get(language[:2].lower(), "char")
+    assert name == family != "13a"
     table = matrix(HYPOTHESES, REFERENCES, language, ScoringConfig(0, 1))
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=name).score
     assert next(iter(table)) == headline(language) == f"bleu-{name}" and 50 < expected < 100
@@ -24,6 +45,12 @@ def test_the_headline_is_sacrebleu_s_with_a_tokeniser_of_the_language(language):
     assert f"tok:{name}" in table[headline(language)]["signature"]
     assert min(cell["score"] for cell in table.values()) > 50, "no cell of a tokeniser for words with spaces"
     assert of_test_set({"metrics": table})["test_sacrebleu"] == table[headline(language)]["score"]
+
+
+@pytest.mark.parametrize("code", ["khm", "lao", "mya_Mymr", "bod", "dzo_Tibt", "yue_Hant", "wuu", "lzh", "shn", "vi-Hani"])
+def test_the_script_decides_whether_words_are_separated(code):
+    assert headline(code) == "bleu-char"
+    assert headline(f"{code[:3].rstrip('-')}-Latn") == headline("vie") == headline("xx") == headline("") == "bleu-13a"
 
 
 def test_without_its_packages_a_language_is_split_into_characters(monkeypatch):

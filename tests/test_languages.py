@@ -1,0 +1,93 @@
+"""Codes of languages: whatever code a user writes, each place takes the same language."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.corpora.letters import swapped
+from pipeline.scoring import bleu, moses
+from pipeline.settings.languages import language_of, means, not_known, tag
+from tests.refusals import refused
+from transformer.cleaning import PUNCTUATED, moses_punctuation
+
+# ISO 639-1; -2/B and -2/T, -3 and the names of corpora, such as FLORES; and what they have in common by ISO 639-3
+SAME = """
+de deu ger DE de-AT de_CH deu_Latn GER de_DE.UTF-8 de-1996
+fr fra fre fr_CA FR-fr fra_Latn
+zh zho chi cmn zho_Hans zh-Hant-TW cmn_Hant ZH_cn zh-cmn
+no nb nob nor nb_NO nob_Latn
+ms msa may zsm zsm_Latn
+fa fas per pes pes_Arab
+ar ara arb arb_Arab ar-EG
+et est ekk
+lv lav lvs
+sw swa swh
+uz uzb uzn uzn_Latn
+sq sqi alb als
+az aze azj
+ps pus pbt
+cs ces cze
+nl nld dut
+ro ron rum mo
+el ell gre
+he heb iw heb_Hebr
+ja jpn jpn_Jpan JA
+ko kor kor_Hang
+my mya bur
+en eng en-GB en_US
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("codes", SAME, ids=lambda codes: codes[:2])
+def test_all_codes_of_a_language_are_one_everywhere(codes):
+    first, *others = codes.split()
+    for code in others:
+        assert language_of(code) == first and means(code, first) and not not_known([code])
+        assert PUNCTUATED.get(code.lower().partition("-")[0].partition("_")[0], first) == first
+        assert bleu.headline(code) == bleu.headline(first)
+        assert [*bleu.measures(code)] == [*bleu.measures(first)]
+        if bleu.tokeniser(code) == "13a":
+            line = "L'été à dix-huit h., No. 5 et Dr. X"
+            assert bleu.paper_text(line, code, True) == bleu.paper_text(line, first, True)
+
+
+def test_what_differs_stays_different_and_what_nothing_knows_is_named():
+    assert len({*map(language_of, ["zh", "yue", "ja", "hr", "sr", "nn", "no", "id", "ms", "pt", "es"])}) == 11
+    assert tag("pt_br") == tag("por-BR") != tag("pt") and not means("pt", "pt-BR") and not means("pt-PT", "pt-BR")
+    assert means("zh-TW", "zho_Hant") and means("zh", "zho_Hans") and not means("zh-TW", "zho_Hans")
+    assert not_known(["de", "x-own", "qaa", "ceb"]) == ""
+    for code in ("jp", "xx", "english", "source"):
+        assert repr(code) in not_known(["de", code])
+    text = ["ядиус " * 300, "the way of it " * 100]
+    assert swapped(text, ("eng_Latn", "rus")) and not swapped(text, ("rus_Cyrl", "en-US"))
+
+
+# A code, a line, and what Moses' scripts make of it (mosesdecoder 34452895, Perl 5.36): normalize-punctuation.perl, and
+# replace-unicode-punctuation.perl with tokenizer.perl. The code tet is tdt there.
+ROWS = (Path(__file__).parent / "data" / "moses.tsv").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+@pytest.mark.parametrize("code", dict.fromkeys(row.partition("\t")[0] for row in ROWS))
+def test_punctuation_and_tokens_are_those_of_moses_scripts(code):
+    rows = [row.split("\t")[1:] for row in ROWS if row.startswith(f"{code}\t")]
+    normalise = moses_punctuation(code)
+    for line, normalised, tokens in rows:
+        assert normalise(f"{line}\n") == f"{normalised}\n"
+        assert moses.tokenise(moses.replace_unicode_punctuation(line), code) == tokens
+    assert len(rows) > 4
+
+
+def test_what_dvc_cannot_read_in_text_is_named(tmp_path, monkeypatch):
+    import os
+
+    from pipeline.workflow.project import opened
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text/mine").mkdir(parents=True)
+    os.mkfifo("text/mine/pipe")
+    with refused("text/mine/pipe is a pipe"), opened():
+        pass
+    os.unlink("text/mine/pipe")
+    Path(os.fsdecode(b"text/mine/b\xfc.en")).touch()
+    with refused("b\\xfc.en", "not UTF-8"), opened():
+        pass
