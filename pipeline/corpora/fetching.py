@@ -121,7 +121,8 @@ def local(address: str, expected: Sum | None) -> Path:
                 f"{address}: {folder} is a link to a folder, in which DVC notices no change; link each file instead"
             )
     if not path.is_file():
-        raise UserError(f"{address}: there is no such file (relative to {Path.cwd()})")
+        why = "it is a folder, a pipe or a device" if path.exists() else f"relative to {Path.cwd()}"
+        raise UserError(f"{address}: there is no such file ({why})")
     require_sum(path, address, expected)
     return path
 

@@ -11,6 +11,7 @@ from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 from dvc.scm import SCMError
 
+from pipeline.settings.addresses import TEXT
 from transformer.config.reading import UserError
 
 
@@ -22,6 +23,7 @@ def opened(locked: bool = True) -> Iterator[Repo]:
     activated, and write standard output and error in order. Raises UserError if DVC cannot read the project, or cannot
     write its databases, for example on a full disk.
     """
+    require_files(Path(TEXT))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     os.environ.update(PATH=path, PYTHONUNBUFFERED="1")
     try:
@@ -31,6 +33,15 @@ def opened(locked: bool = True) -> Iterator[Repo]:
         raise UserError(f"{error}; clone the project with git, or run `git init` in this folder") from None
     except (DvcException, sqlite3.Error) as error:
         raise UserError(f"DVC: {error}" if isinstance(error, sqlite3.Error) else str(error)) from None
+
+
+def require_files(folder: Path) -> None:
+    """Raise UserError for what DVC does not read in a folder: a pipe, for which it waits, or a name that is not UTF-8."""
+    for path in folder.rglob("*"):
+        if str(path) != os.fsencode(path).decode(errors="replace"):
+            raise UserError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8; rename it")
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UserError(f"{path} is a pipe, a socket or a device; {folder}/ holds files, so write its content into one")
 
 
 def refresh(repo: Repo) -> None:
