@@ -11,11 +11,12 @@ report counts read, kept, dropped, changed, empty and invalid lines.
 import argparse
 from pathlib import Path
 
-from pipeline.corpora.archives import unpacked
+from pipeline.corpora.archives import CHUNK, unpacked
 from pipeline.corpora.collecting import append_lines
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import text
 from pipeline.corpora.normalising import COUNTS, Filter, normalise_set
+from pipeline.corpora.plain import notice, notice_names
 from pipeline.corpora.sets import progress
 from pipeline.corpora.transfer import say
 from pipeline.settings.back_translations import BackTranslation, Monolingual
@@ -33,6 +34,10 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
     say(f"reading {path}")
     with unpacked(path) as stream, open(out, "wb") as file:
         lines = append_lines(text(stream, chosen.encoding), file, chosen.text, skip, chosen.first)
+    with open(out, "rb") as file:
+        beginning = file.read(CHUNK)
+    notice(beginning, chosen.text)
+    notice_names([beginning], chosen.text, [out.suffix[1:]])
     if lines < (chosen.first or 1):
         raise UserError(
             f"{chosen.text}: {lines:,} lines are left after skip: {skip}; at least {chosen.first or 1:,} are expected"

@@ -1,5 +1,7 @@
 """The commands translate and evaluate: lines in, lines out, and one line for each error."""
 
+import gzip
+import lzma
 import os
 import re
 import shutil
@@ -84,6 +86,17 @@ def test_columns(shell, monkeypatch):
     pairs = [tuple(map(int, link.split("-"))) for link in rows[0][3].split(" ")]
     assert {target for _, target in pairs} == set(range(len(TRANSLATION.split())))
     assert shell(f"{SENTENCE}\n".encode(), "--alignment")[1].decode() == f"{TRANSLATION}\t{rows[0][3]}\n"
+
+
+def test_a_byte_order_mark_is_no_text_and_another_form_is_named(shell):
+    assert shell(f"\ufeff{SENTENCE}\n".encode()) == (None, f"{TRANSLATION}\n".encode(), "")
+    for data, said in {
+        gzip.compress(b"x" * 99): "is compressed by gzip",
+        lzma.compress(b"x" * 99): "is compressed by lzma",
+        "x".encode("utf-16"): "iconv -f utf-16",
+        b"PK\x03\x04\0": "a zip file",
+    }.items():
+        refused(shell(data), said, 0)
 
 
 @pytest.mark.parametrize("most", [2, 1024])
@@ -222,7 +235,8 @@ def test_make_translates_text_with_any_characters(folder):
 def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translations(folder, tmp_path):
     references = [*TRANSLATIONS[:-1], "die Katze schläft"]
     for name, lines in (("source", [line.replace(" ", "\u2003") for line in LINES]), ("reference", references)):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        marked = "".join(f"{line}\n" for line in lines).encode("utf-8-sig" if name == "reference" else "utf-16")
+        (tmp_path / name).write_bytes(gzip.compress(marked))
     files = [str(tmp_path / name) for name in ("source", "reference")]
 
     def evaluated(*options: str) -> tuple[int, str, str]:

@@ -28,11 +28,13 @@ from typing import Self
 import numpy as np
 
 from pipeline.commands.status import not_done
-from pipeline.corpora.evaluation import EvaluationSet, read_aligned
+from pipeline.corpora.evaluation import EvaluationSet, read_lines, require_aligned
+from pipeline.corpora.forms import read_text
 from pipeline.scoring.bleu import headline, interval, measures, resampled
 from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned, scores
 from pipeline.settings.decodings import decoding_run
+from pipeline.settings.languages import not_known
 from pipeline.settings.params import load, require_named
 from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
@@ -58,7 +60,9 @@ def evaluate(arguments: argparse.Namespace) -> None:
     settings, output = scoring(load()), arguments.output and arguments.output.resolve()  # a link stays a link
     if output and output.exists() and not output.is_file():
         raise UserError(f"--output: {arguments.output} is not a regular file; the path of a file is expected")
-    source, reference = read_aligned(arguments.source, arguments.reference)
+    paths = (arguments.source, arguments.reference)
+    source, reference = (read_text(path, arguments.encoding) for path in paths)
+    require_aligned(paths[0], len(source), paths[1], len(reference))
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
     translator = translator_of(arguments.system)
@@ -69,6 +73,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
             f"{arguments.system}: the model folder has no text.json, so its languages are unknown; "
             "run the stage average again"
         )
+    if said := not_known(translator.text_config.languages[1:]):
+        print(f"evaluate: {said}", file=sys.stderr)
     lines = translator.text(best(translator, translator.normalise(source), str(arguments.source)).translations)
     scored = scores(lines, reference, translator.text_config.languages[1], settings)
     print(f"{arguments.system} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
@@ -138,7 +144,9 @@ def compare(arguments: argparse.Namespace) -> None:
     require_named(metric, list(known), "a measure of BLEU or chrF")
     measure, drawn, rows = known[metric], list[np.ndarray](), [["system", metric, "95% interval"]]
     for system in systems:
-        segments, references = aligned(system.translation, test.path("raw", "target"))
+        segments, references = aligned(
+            system.translation, test.path("raw", "target"), read_lines if system.set else read_text
+        )
         drawn.append(values := resampled(measure, measure.statistics(segments, references), settings))
         low, high = interval(values[1:].tolist())
         rows.append([system.name, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
@@ -170,6 +178,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("system", help=f"{NAMED}; with --against, a run, a decoding or a file of translations")
     options.add_argument("source", type=Path, nargs="?", help="text to translate, one segment per line")
     options.add_argument("reference", type=Path, nargs="?", help="reference translations, one segment per line")
+    options.add_argument("--encoding", help="of SOURCE and REFERENCE, if not UTF-8, such as latin-1")
     options.add_argument("--output", type=Path, help="a file for the translations")
     options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
     options.add_argument("--metric", help="for --against: a measure of BLEU or chrF (default: bleu-13a for most languages)")

@@ -19,6 +19,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
+from pipeline.corpora.forms import unmarked
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, translator_of
 from transformer.config.reading import UserError
@@ -117,6 +118,8 @@ def work(translator: Translator, arguments: argparse.Namespace) -> None:
     done, most = 0, BLOCK * (16 if translator.device.type == "cuda" else 1)
     prompt()
     for block in blocks(sys.stdin.fileno(), most):
+        if not done:
+            block[0] = unmarked(block[0], "standard input")
         for text in translated(translator, block, done, arguments):
             sys.stdout.buffer.write(f"{text}\n".encode())
             sys.stdout.buffer.flush()

@@ -14,6 +14,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import pairs, text
 from pipeline.corpora.holding_out import hold_out
 from pipeline.corpora.letters import swapped
+from pipeline.corpora.plain import notice, notice_names
 from pipeline.corpora.sets import lines_of
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import Archive, Part, one_file, pinned
@@ -134,10 +135,13 @@ def written(file: IO[bytes], start: int) -> Iterator[bytes]:
 
 
 def require_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], languages: Languages) -> None:
-    """Raise UserError if both sides are the same text. Warn if each of them looks like the language of the other."""
+    """Raise UserError if both sides are the same text. Warn of pieces, names of columns and swapped sides."""
     first = [next(side) for side in sides]
     if first[0] == first[1] > b"" and all(map(eq, *sides)):
         raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
+    for chunk, label in dict(zip(first, labels)).items():
+        notice(chunk, label)
+    notice_names(first, " and ".join(dict.fromkeys(labels)), languages)
     if swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages):
         said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
         say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")

@@ -6,6 +6,7 @@
 import codecs
 import functools
 import html
+import io
 import itertools
 import json
 import re
@@ -14,9 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-from charset_normalizer import from_bytes
-
-from pipeline.corpora.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
+from pipeline.corpora.archives import HEAD, PACKED, Unpacked, refuse_bomb, undamaged, unpacked
+from pipeline.corpora.plain import SGM, foreign, notice, require_plain, shifted
 from pipeline.corpora.sets import lines_of, refuse_long
 from pipeline.corpora.transfer import say
 from pipeline.settings.languages import means, tag
@@ -25,24 +25,8 @@ from transformer.config.reading import UserError
 Languages = tuple[str, str]
 Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
-XML = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?"
-SGM = XML + rb"<(srcset|refset|tstset|mteval|doc|seg)\b"
-# What is no plain text, by its first bytes: a regular expression, and what to say.
-OTHERS = {
-    rb"PK\x03\x04": "a zip file; {{zip: {0}}} names one with a member for each language",
-    rb"PAR1": "a parquet file; {{parquet: {0}}} reads it",
-    XML + rb"<tmx\b": "a TMX file; {{tmx: {0}}} reads it",
-    rb"\s*(<!DOCTYPE html|<html|<head)": "an HTML page, perhaps an error page of the site; text is expected",
-    rb"\s*<(\?xml|!DOCTYPE)": "an XML file; text without mark-up, one segment per line, is expected",
-    rb'\s*\[?\s*\{\s*"': "a JSON file; {{jsonl: {0}}} reads one object per line",
-    rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
-    rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not "
-    "text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
-    rb"([^\t\n]*\t[^\n]*\n){2,}[^\n]*\Z": "a table with tabs; {{tsv: {0}}} reads both sides",
-}
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
 MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
-SHIFTED = b"\x1b$"  # ISO 2022 writes Chinese, Japanese and Korean in 7 bits, after this sequence
 SAMPLE = 1 << 14  # bytes of lines that are not UTF-8, by which an encoding is guessed
 
 
@@ -57,12 +41,6 @@ def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
     require_plain(first[:HEAD], stream.label)
     whole = itertools.chain([first], chunks)
     yield from sgm_segments(whole, stream.label) if re.match(SGM, first, re.IGNORECASE) else whole
-
-
-def require_plain(beginning: bytes, label: str) -> None:
-    for pattern, said in OTHERS.items():
-        if re.match(pattern, beginning, re.IGNORECASE) and not re.match(SGM, beginning, re.IGNORECASE):
-            raise UserError(f"{label} is {said.format(label)}")
 
 
 def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
@@ -103,7 +81,7 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
     try:
         for chunk in itertools.chain(chunks, [b""]):
             returns += chunk.count(b"\r") - chunk.count(b"\r\n")
-            if SHIFTED in chunk or chunk.count(0) > 1 + len(chunk) // 20:
+            if chunk.count(0) > 1 + len(chunk) // 20 or shifted(chunk):
                 raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
             try:
                 decoder.decode(chunk, not chunk)
@@ -129,17 +107,31 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
         say(f"{first} and {wrong - 1:,} more are damaged UTF-8; mend them, or see invalid_utf8 in params.yaml")
 
 
-def foreign(place: str, sample: bytes) -> str:
-    """Return the message for text that is not UTF-8, with a guess of its encoding."""
-    guess = "iso-2022-jp" if SHIFTED in sample else getattr(from_bytes(sample).best(), "encoding", "")
-    if not guess:
-        return f"{place} is not UTF-8, and its encoding is not known; is it text?"
-    name = codecs.lookup(guess).name.replace("utf-16-", "utf-16")  # as iconv calls it
-    shown = sample.decode(name, "replace").strip().split("\n")[0].strip()[:40]
-    return (
-        f"{place} is not UTF-8. As {name}, which is a guess, a line reads {shown!r}: if that is right, write `encoding: "
-        f"{name}` beside it in params.yaml (two files: [utf-8, {name}]), or convert it by iconv -f {name} -t utf-8"
-    )
+def read_text(path: Path, encoding: str | None = None) -> list[str]:
+    """Return the lines of a text that a user hands over to a command: a file, compressed or not, or a pipe."""
+    with open(path, "rb") as file:
+        content = io.BytesIO(file.read())
+    found = b"".join(text(Unpacked(io.BufferedReader(content), str(path)), encoding))
+    notice(found[: 1 << 20], str(path))
+    try:
+        lines = found.decode().split("\n")
+    except UnicodeDecodeError as error:
+        place = found.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}: line {place:,} is not UTF-8; UTF-8 text is expected") from None
+    return lines if lines[-1] else lines[:-1]
+
+
+def unmarked(beginning: bytes, label: str) -> bytes:
+    """Return the beginning of a stream of UTF-8 without its byte order mark. Raises UserError for any other form."""
+    mark = next((mark for mark in MARKS if beginning.startswith(mark)), b"")
+    if MARKS.get(mark, "utf-8") != "utf-8":
+        raise UserError(f"{label} is {MARKS[mark]}; convert it by iconv -f {MARKS[mark]} -t utf-8")
+    for pattern, opener in PACKED.items():
+        if re.match(pattern, beginning):
+            raise UserError(f"{label} is compressed by {opener.__module__}; unpack it before, as by zcat, xzcat or bzcat")
+    if b"\0" in beginning:
+        require_plain(beginning, label)
+    return beginning.removeprefix(mark)
 
 
 def line(segment: str | bytes) -> bytes:
@@ -151,8 +143,8 @@ def line(segment: str | bytes) -> bytes:
 def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> Iterator[tuple[bytes, bytes]]:
     """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target.
 
-    If a row has several variants of a language and none has the very code, the first that is not empty is taken, and their
-    number is said on stderr.
+    If a row has several variants of a language, that of the very code is taken, else the first that is not empty. The
+    number of these rows is said on stderr.
     """
     several, variants = 0, dict[str, None]()
     for number, names, texts in ROWS[form](path, languages, encoding):
@@ -168,13 +160,13 @@ def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> 
         yield source, target
     if several:
         said = f"{path}: {several:,} rows or units have several texts for one language ({', '.join(variants)})"
-        say(f"{said}; the first that is not empty is used, and `languages` in params.yaml can name another")
+        say(f"{said}; that of the code in `languages` is used, else the first that is not empty")
 
 
 def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
     """Return the places of each side in `names`, by language or as source and target. [] if there are none.
 
-    Those of the very code come first: with them, other variants of the language do not count.
+    Those of the very code come first, then other variants of the language.
     """
     return next((found for wanted in (languages, ("source", "target")) if all(found := places(tuple(names), wanted))), [])
 
@@ -183,7 +175,7 @@ def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
 def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
     held, wanted = [tag(name) for name in names], [tag(code) for code in languages]
     variants = [[at for at, name in enumerate(names) if held[at] not in wanted and means(name, code)] for code in languages]
-    return [[at for at, one in enumerate(held) if one == code] or others for code, others in zip(wanted, variants)]
+    return [[at for at, one in enumerate(held) if one == code] + others for code, others in zip(wanted, variants)]
 
 
 def columns(names: Sequence[str], languages: Languages) -> list[list[int]]:
@@ -248,15 +240,15 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
         names = [each.name.removeprefix("translation.") for each in fields]
         sides = [fields[at] for side in columns(names, languages) for at in side]
         if not sides or any(side.type not in (pyarrow.string(), pyarrow.large_string()) for side in sides):
-            held = ", ".join(f"{each.name} ({each.type})" for each in fields)
-            raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {held}")
+            given = ", ".join(f"{each.name} ({each.type})" for each in fields)
+            raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {given}")
         for batch in file.iter_batches(1024, columns=[side.name for side in sides]):
             table = pyarrow.Table.from_batches([batch]).flatten()
             size += table.nbytes
             refuse_bomb(size, path.stat().st_size, str(path))
             texts = [table[side.name].cast(pyarrow.large_binary()).to_pylist() for side in sides]
-            held = [side.name.removeprefix("translation.") for side in sides]
-            yield from ((number, held, row) for row, number in zip(zip(*texts), numbers))
+            chosen = [side.name.removeprefix("translation.") for side in sides]
+            yield from ((number, chosen, row) for row, number in zip(zip(*texts), numbers))
 
 
 def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:

@@ -15,7 +15,7 @@ import pytest
 from pipeline.corpora.archives import Unpacked
 from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.forms import pairs, text
+from pipeline.corpora.forms import pairs, read_text, text
 from pipeline.settings.download import Part
 from tests import refusals
 from tests.packed import parquet, structs, zipped
@@ -125,6 +125,84 @@ REGIONS = {
 @pytest.mark.parametrize("form", REGIONS)
 def test_a_language_may_have_a_region(collected, form):
     assert collected({form: "text/my"}, ("pt-BR", "de"), my=REGIONS[form]) == [["a"], ["b"]]
+
+
+VARIED = {
+    "tmx": tmx([[("pt", "autocarro"), ("pt-BR", "ônibus"), ("en", "bus")], [("en", "x"), ("en-GB", ""), ("pt-PT", "y")]]),
+    "tsv": table([("en", "pt-BR", "pt", "en-GB"), ("bus", "ônibus", "autocarro", ""), ("x", "", "y", "")]),
+    "jsonl": objects([{"pt-BR": "ônibus", "en": "bus", "pt": "autocarro"}, {"en_GB": "x", "por_PT": "y"}]),
+}
+
+
+@pytest.mark.parametrize("form", VARIED)
+def test_of_several_variants_the_exact_code_counts_else_the_first_with_text_and_their_number_is_said(
+    collected, capsys, form
+):
+    for pt in ("pt", "por_Latn"):
+        assert collected({form: "text/my"}, ("eng", pt), my=VARIED[form]) == [["bus", "x"], ["autocarro", "y"]]
+        [said] = [line for line in capsys.readouterr().err.split("\n") if "several" in line]
+        assert said.startswith("text/my: 1 ") and "pt-BR" in said
+    if form != "jsonl":  # in which every row must have both sides
+        assert collected({form: "text/my"}, ("eng", "pt_BR"))[1][0] == "ônibus"
+
+
+SEGMENTED = {
+    "▁": ["▁The ▁cust omer ▁read .", "▁She ▁has ▁been ▁a ▁pi lot ."],
+    "@@": ["The cust@@ omer read a re@@ port .", "She has been a pi@@ lot .", "She reads ."],
+    "##": ["The cust ##omer read .", "She has been a pi ##lot ."],
+    "￭": ["The customer read ￭.", "She has been a pilot ￭."],
+    "</w>": ["The</w> cust omer</w> read</w>"],
+    "": ["The ## of @@ twins", "#tag ##", "She@@home"],
+}
+
+
+@pytest.mark.parametrize("mark", SEGMENTED)
+def test_text_in_pieces_is_said(collected, capsys, mark):
+    english = SEGMENTED[mark] * 50
+    collected({"source": "text/a", "target": "text/b"}, a=plain(english), b=plain(GERMAN[:1] * len(english)))
+    collected({"tsv": "text/c"}, c=table(zip(english, GERMAN[:1] * len(english))))
+    said = [line for line in capsys.readouterr().err.split("\n") if "pieces" in line]
+    assert [line.partition(":")[0] for line in said] == ["text/a", "text/c"] * bool(mark)
+    collected({"source": "text/a", "target": "text/b"}, a=plain([*ENGLISH, english[0]]), b=plain([*GERMAN, "x"]))
+    assert "pieces" not in capsys.readouterr().err, "one line of a hundred"
+
+
+@pytest.mark.parametrize(
+    "first", [("English", "German"), ("en", "de"), ("src", "tgt"), ("source_text", "target_text"), ("", "")]
+)
+def test_a_first_row_of_names_is_said(collected, capsys, first):
+    collected({"source": "text/a", "target": "text/b"}, a=plain([first[0], *ENGLISH]), b=plain([first[1], *GERMAN]))
+    collected({"tsv": "text/c"}, ("fr", "de"), c=table([first or ("No", "Nein"), *zip(ENGLISH, GERMAN)]))
+    assert capsys.readouterr().err.count("seems to name columns") == 2 * bool(first[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("pairs with |||", b"a b ||| c\nd ||| e\n"), ("word alignments", b"0-0 1-2\n0-0\n")]
+)
+def test_lines_of_another_form_are_named(refused, kind, data):
+    refused([f"text/b is {kind}"], {"source": "text/a", "target": "text/b"}, a=plain(ENGLISH), b=data)
+
+
+def test_an_escape_sequence_in_valid_utf_8_is_text(collected):
+    line = "Das Zeichen \x1b$B steht hier: ä ö ü."
+    for lines in ([line], ["An \x1b$B escape", "x"]):
+        assert (
+            collected({"source": "text/a", "target": "text/b"}, a=plain(lines), b=plain(GERMAN[: len(lines)]))[0] == lines
+        )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress])
+def test_a_text_for_a_command_is_read_in_every_form(tmp_path, encoding, pack):
+    lines = ["Größe", "", "\x85 zwei"]
+    path = tmp_path / "text"
+    path.write_bytes(pack("\n".join(lines).encode(encoding)))
+    assert read_text(path, encoding if encoding == "latin-1" else None) == lines
+    path.write_bytes("".join(f"<seg>{line}</seg>" for line in ("a", "b")).encode())
+    assert read_text(path) == ["a", "b"]
+    path.write_bytes("Größe\n".encode("latin-1"))
+    with refusals.refused(str(path), "is not UTF-8"):
+        read_text(path)
 
 
 @pytest.mark.parametrize("kind", PAIRED)
