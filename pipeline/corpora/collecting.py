@@ -1,6 +1,7 @@
 """Joins the parts of each set of a corpus, in the given order. Both sides of a set have the same number of lines."""
 
 import itertools
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -8,10 +9,10 @@ from operator import eq
 from pathlib import Path
 from typing import IO
 
-from pipeline.corpora.archives import CHUNK, Unpacked, members, unpacked
+from pipeline.corpora.archives import CHUNK, Unpacked, members, undamaged, unpacked
 from pipeline.corpora.evaluation import require_aligned
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.forms import pairs, text
+from pipeline.corpora.forms import named, pairs, text
 from pipeline.corpora.holding_out import hold_out
 from pipeline.corpora.letters import swapped
 from pipeline.corpora.plain import notice, notice_names
@@ -95,11 +96,20 @@ def append_pairs(part: Part, languages: Languages, fetcher: Fetcher, files: File
 def opened(part: Part, keys: Languages, archives: Mapping[str, Archive], fetcher: Fetcher) -> list[Sides]:
     """Return the streams of both sides, for each file of the part. `keys` names the two sides in an archive."""
     if part.form:
-        return [members(fetcher.fetch(address, None), keys) for address in part.files]
+        return [by_language(fetcher.fetch(address, None), keys) for address in part.files]
     if part.archive is not None:
         archive = archives[part.archive]
         return [members(fetcher.fetch(archive.url[0], archive.sum, *archive.url[1:]), keys)]
     return [two_files(part, fetcher)]
+
+
+def by_language(archive: Path, keys: Languages) -> Sides:
+    """Yield the members of a zip file whose names end in the code of a side, or in another code of its language."""
+    with undamaged(archive), zipfile.ZipFile(archive) as packed:
+        ends = [name.rpartition(".")[2] for name in packed.namelist()]
+    held = [f".{ends[first]}" for first, *_ in named(ends, (keys[0][1:], keys[1][1:]))] or list(keys)
+    for name, stream in members(archive, held):
+        yield keys[held.index(name)], stream
 
 
 def two_files(part: Part, fetcher: Fetcher) -> Sides:
