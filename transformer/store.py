@@ -100,8 +100,9 @@ class Store:
     def resume(self, state: TrainingState) -> bool:
         """Restore the saved state, if there is one, and remove records and weights of later steps.
 
-        Returns False if the training starts from step 0. Raises UserError if the state was saved with another
-        `identity`, if the state or the log is damaged, or if records or weights have been removed since it was saved.
+        Returns False if the training starts from step 0. Raises UserError if the state was saved with another `identity`,
+        or by code whose states lack a part, if the state or the log is damaged, or if records or weights have been removed
+        since it was saved.
         """
         files: dict[str, Any] = {"records": 0, "checkpoints": []}
         if self.state.exists():
@@ -112,7 +113,11 @@ class Store:
             if other := [key for key, now in self.identity.items() if saved.get(key) != now]:
                 differ = "; ".join(f"{key} {saved.get(key)!r}, now {self.identity[key]!r}" for key in other)
                 raise UserError(f"{self.state} was made with {differ}: change it back, or remove the file")
-            state.restore(tensors, description["numbers"], self.state)
+            try:
+                state.restore(tensors, description["numbers"], self.state)
+            except KeyError as error:
+                remedy = "resume it with the code that saved it, or remove it to train again"
+                raise UserError(f"{self.state} has no {error}, which this code saves, too; {remedy}") from None
         self.saved = state.step
         if self.writes:
             self.cut_back(state, files)
