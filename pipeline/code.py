@@ -2,26 +2,32 @@
 
     python -m pipeline.code
 
-Reads pipeline/ and transformer/. Writes work/code/STAGE, on which the stage depends in dvc.yaml: a line for each module
-that the stage's script imports, directly or indirectly, with a digest of the module's syntax tree. Comments, docstrings,
-layout and positions are not part of the digest. The files in the folder `templates` beside an imported module are digested
-as bytes. `code` has no other settings and takes about a second.
+Reads pipeline/ and transformer/. Writes work/code/STAGE, on which the stage depends. Its lines are digests of
+the meaning of the modules (workflow/meaning.py) that the stage's script imports or names, directly or indirectly. The
+first line is the digest of which module imports which. No line has a path, so a moved module makes no stage stale. The
+files in the folder `templates` beside a module are digested as bytes. The version of a library has a line if the library
+makes bytes of the stage. `code` has no other settings and takes about a second.
 """
 
 import ast
 import functools
 import hashlib
+import re
 import sys
-from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+from pipeline.workflow.meaning import Meaning
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path("work/code")
 PACKAGES = ("pipeline", "transformer")
+
+# An update of these libraries may change what they return. A stage that imports one depends on its version. The versions
+# of torch and numpy are recorded with the times of a run: an update of them should not cost days of training.
+LIBRARIES = ("sacrebleu", "sacremoses", "sentencepiece")
 
 # These modules check settings, show progress, assign GPUs or call MLflow and Slurm. They do not change a result, so an
 # edit to one of them, or to a module that only they import, makes no stage stale.
@@ -39,90 +45,113 @@ CHANGE_NO_RESULT = {
 }
 
 
-def scripts() -> list[str]:
-    """Return the names of the stages that have a script, which are all stages except `code`."""
-    return sorted(path.stem for path in (ROOT / "pipeline").glob("[!._]*.py") if path.stem != "code")
+def scripts() -> dict[str, Path]:
+    """Return the script of each stage besides `code`: the module that calls `stage.script` with the stage's name.
+
+    It may be in any folder. dvc.yaml also names it, but DVC does not allow a stage to depend on that file.
+    """
+    found = {}
+    for path in sorted((ROOT / "pipeline").rglob("[!.]*.py")):
+        if called := re.search(
+            r"^    stage\.script\(\s*[\w.]+,\s*[\"'](\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            found[called[1]] = path.relative_to(ROOT)
+    return found
 
 
-def described(script: str) -> str:
-    """Return the content of work/code/SCRIPT for the present code. Raises UserError if a module has a syntax error."""
+def described(stage: str) -> str:
+    """Return the content of work/code/STAGE for the present code. Raises UserError if a module has a syntax error."""
+    return text(lines(scripts()[stage]))
+
+
+def text(about: list[tuple[str, str]]) -> str:
+    return "".join(f"{line}\n" for line, _ in about)
+
+
+def lines(script: Path) -> list[tuple[str, str]]:
+    """Return the lines about a stage with this script, each with the name of what it digests."""
     modules = closure(script)
-    digests = {path: digest_of((ROOT / path).read_bytes(), path) for path in modules}
+    found = [(meaning.own, path.as_posix()) for path, meaning in modules.items()]
     for folder in {ROOT / path.parent / "templates" for path in modules}:
         for path in folder.glob("[!.]*[!~]"):  # hidden files and backups belong to editors and operating systems
-            digests[path.relative_to(ROOT)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return "".join(f"{digests[path]}  {path.as_posix()}\n" for path in sorted(digests))
+            found.append((hashed(path.name, path.read_bytes()), path.relative_to(ROOT).as_posix()))
+    imported = {name for meaning in modules.values() for name in meaning.libraries}
+    found += [(f"{library} {version(library)}", library) for library in LIBRARIES if library in imported]
+    return [(structure(modules, script), "imports"), *sorted(found)]
 
 
-def closure(script: str) -> set[Path]:
-    """Return the script of a stage and the modules on which its result depends."""
-    seen = {Path("pipeline", f"{script}.py")}
-    waiting = list(seen)
+def closure(script: Path) -> dict[Path, Meaning]:
+    """Return the script of a stage and the modules on which its result depends, with their meanings."""
+    known = frozenset(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    seen: dict[Path, Meaning] = {}
+    waiting = {script}
     while waiting:
         path = waiting.pop()
-        found = imports((ROOT / path).read_bytes(), path) - seen - CHANGE_NO_RESULT
-        seen |= found
-        waiting += found
+        seen[path] = meaning_of((ROOT / path).read_bytes(), path, known)
+        named = {named for block in seen[path].references for named, _, _ in block}
+        packages = {package / "__init__.py" for each in named for package in each.parents} & known
+        new = (named | packages) - seen.keys() - CHANGE_NO_RESULT
+        waiting |= {each for each in new if (ROOT / each).stat().st_size}
     return seen
 
 
-@functools.cache
-def tree(content: bytes, path: Path) -> ast.Module:
+def structure(modules: dict[Path, Meaning], script: Path) -> str:
+    """Return the digest of which module of a closure imports which. It does not depend on their paths.
+
+    A module stands in it by its digest. If several modules have equal digests, what they import tells them apart, and so
+    on. A round therefore digests each module again, with the digests of what it names. There are enough rounds also for
+    modules that import each other.
+    """
+    digests = {path: meaning.own for path, meaning in modules.items()}
+    for _ in range(1 + len(digests) - len(set(digests.values()))):
+        blocks = {
+            path: [sorted((digests.get(each, ""), *names) for each, *names in block) for block in meaning.references]
+            for path, meaning in modules.items()
+        }
+        digests = {path: hashed(digests[path], blocks[path]) for path in modules}
+    return hashed(digests[script], sorted(digests.values()))
+
+
+def hashed(*values: object) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()
+
+
+def version(library: str) -> str:
     try:
-        return ast.parse(content)
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:  # only some languages need sacremoses
+        return "is not installed"
+
+
+@functools.cache
+def meaning_of(content: bytes, path: Path, known: frozenset[Path]) -> Meaning:
+    def found(name: str) -> tuple[list[Path], str]:
+        """Return the modules that a dotted name or a pattern such as `pipeline.extras.*.section` names."""
+        parts = name.split(".")
+        if parts[0] not in PACKAGES or len(parts) < 2 or not re.fullmatch(r"[\w.*]+", name):
+            return [], ""
+        if "*" in name:
+            return sorted(each for each in known if each.match(f"{'/'.join(parts)}.py")), ""
+        for length in (len(parts), len(parts) - 1):  # the last part may be a name that a module defines
+            for place in (Path(*parts[:length]).with_suffix(".py"), Path(*parts[:length], "__init__.py")):
+                if place in known:
+                    return [place], ".".join(parts[length:])
+        return [], ""
+
+    try:
+        return Meaning(ast.parse(content), found)
     except SyntaxError as error:
         raise UserError(f"{path}, line {error.lineno}: {error.msg}") from None
 
 
-@functools.cache
-def imports(content: bytes, path: Path) -> set[Path]:
-    """Return the modules of the project that a module imports anywhere. Empty modules are left out."""
-    found: set[Path] = set()
-    for name in imported_names(tree(content, path)):
-        parts = name.split(".")
-        # The last part may be a module (`from pipeline.settings import params`) or a name that a module defines.
-        for length in range(1, len(parts) + 1) if parts[0] in PACKAGES else ():
-            place = Path(*parts[:length])
-            modules = (place.with_suffix(".py"), place / "__init__.py")
-            found |= {module for module in modules if (ROOT / module).is_file() and (ROOT / module).stat().st_size}
-    return found
+def changed(before: str, stage: str) -> list[str]:
+    """Return the names of what differs between a text of `described` and the present code of the stage.
 
-
-def imported_names(module: ast.Module) -> Iterator[str]:
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports in this project are absolute"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-@functools.cache
-def digest_of(content: bytes, path: Path) -> str:
-    return hashlib.sha256(repr(meaning(tree(content, path))).encode()).hexdigest()
-
-
-def meaning(node: Any) -> Any:
-    """Return a syntax tree as nested tuples, without docstrings and positions.
-
-    Fields that are None or an empty list are left out. Python 3.12 and 3.13 added such fields, so all versions agree.
+    A module that is no longer imported is not named, but the module that imported it is.
     """
-    if isinstance(node, list):
-        return tuple(meaning(each) for each in node if not is_text(each))
-    if not isinstance(node, ast.AST):
-        return node
-    fields = ((name, meaning(value)) for name, value in ast.iter_fields(node))
-    return type(node).__name__, *(field for field in fields if field[1] not in (None, ()))
-
-
-def is_text(node: Any) -> bool:
-    """Return whether a statement is only a string, as a docstring is."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def changed(before: str, now: str) -> list[str]:
-    """Return the files whose lines differ between two texts of `described`."""
-    return sorted({line.partition("  ")[2] for line in set(before.splitlines()) ^ set(now.splitlines())})
+    now, known = lines(scripts()[stage]), set(before.splitlines())
+    named = sorted({name for line, name in now[1:] if line not in known})
+    return named or ["imports"] * (before != text(now))
 
 
 def write() -> None:
@@ -130,11 +159,11 @@ def write() -> None:
 
     Raises UserError if a module has a syntax error.
     """
-    texts = {script: described(script) for script in scripts()}
+    texts = {stage: text(lines(script)) for stage, script in scripts().items()}
     if texts != {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*")}:
         with atomic_folder(FOLDER) as folder:
-            for script, text in texts.items():
-                (folder / script).write_text(text, encoding="utf-8")
+            for stage, content in texts.items():
+                (folder / stage).write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

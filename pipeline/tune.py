@@ -32,11 +32,13 @@ from pipeline.workflow.progress import Progress
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.files import digest, sha256, write_json
-from transformer.memory import enough_memory
+from transformer.memory import OutOfMemory, enough_memory
 from transformer.parallel import SINGLE_PROCESS
 from transformer.store import step_files
-from transformer.training import Trainer
+from transformer.training import Diverged, Trainer
 from transformer.translator import Translator
+
+PRUNED = {Diverged: "diverged", OutOfMemory: "out of memory"}  # no words of an error are in the results of a search
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class Searcher:
         except UserError as error:
             if resumed and not training:  # its settings suited the data when the state was saved
                 raise
-            trial.prune(str(error).partition(";")[0])
+            train.tell(f"trial {trial.number}: {error}")
+            trial.prune(next((why for kind, why in PRUNED.items() if isinstance(error, kind)), "settings refused"))
             return True
         finally:
             if training:

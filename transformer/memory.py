@@ -11,6 +11,10 @@ from transformer.config.reading import UserError
 NO_MEMORY = ("you tried to allocate", "out of memory", "_STATUS_ALLOC_FAILED", "Storage size calculation overflowed")
 
 
+class OutOfMemory(UserError):
+    """Memory ran out in work that cannot be divided into smaller parts."""
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Whether `error` reports a failed allocation.
 
@@ -38,10 +42,10 @@ def release_cached() -> None:
 
 @contextlib.contextmanager
 def enough_memory(work: str, remedy: str) -> Iterator[None]:
-    """Wraps work that cannot be divided into smaller parts. Raises UserError where memory runs out."""
+    """Wraps work that cannot be divided into smaller parts. Raises OutOfMemory where memory runs out."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        raise UserError(f"out of memory {work}: {remedy}") from None
+        raise OutOfMemory(f"out of memory {work}: {remedy}") from None

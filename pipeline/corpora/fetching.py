@@ -80,7 +80,8 @@ class Fetcher:
         try:
             require_sum(partial, url, expected)
         except WrongSum as error:
-            raise WrongSum(f"{error}; the file is kept as {set_aside(partial)}") from None
+            aside = set_aside(partial)
+            raise WrongSum(f"{error}; the file is kept as {aside}") from None
         os.replace(partial, place)
         record_path(partial).unlink(missing_ok=True)
         sync_folder(place.parent)
@@ -134,7 +135,8 @@ def kept(place: Path, expected: Sum | None) -> bool:
     try:
         require_sum(place, str(place), expected)
     except WrongSum as error:
-        say(f"{error}; the file is kept as {set_aside(place)} and downloaded again")
+        aside = set_aside(place)
+        say(f"{error}; the file is kept as {aside} and downloaded again")
         return False
     return True
 

@@ -24,7 +24,7 @@ AGAIN = "its outputs are not recorded, and the same command runs it again"
 def require_recorded(script: str) -> None:
     """Raise UserError if the code of a stage is not that of work/code/SCRIPT, which DVC will record for its outputs."""
     path = code.FOLDER / script
-    if changed := code.changed(path.read_text(encoding="utf-8") if path.is_file() else "", code.described(script)):
+    if changed := code.changed(path.read_text(encoding="utf-8") if path.is_file() else "", script):
         raise UserError(
             f"{shortened(changed)} changed after the stage `code` had run; run `dvc repro code` first, as `snakemake` and "
             "`dvc repro` without --single-item do"

@@ -328,8 +328,7 @@ def test_a_trial_of_a_refused_or_too_large_model_is_pruned_and_the_search_goes_o
     for trial in trials:
         number = trial["trial"]
         assert trial["state"] == ("pruned" if odd[number] or huge[number] else "complete")
-        assert ("searches.small.space.d_model" in trial["why"]) == odd[number]
-        assert ("out of memory in making the model" in trial["why"]) == huge[number]
+        assert trial["why"] == ("settings refused" if odd[number] else "out of memory" if huge[number] else "")
 
 
 @pytest.mark.slow
