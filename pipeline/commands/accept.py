@@ -1,17 +1,19 @@
 """Keep the outputs of a stage, or of all stages of a run, after a change that does not change them.
 
-    python -m pipeline.commands.accept RUN|STAGE
+    python -m pipeline.commands.accept RUN|STAGE...
+    python -m pipeline.commands.accept --all
 
-Comments, docstrings and layout are no change of code. A rename, a move or another change is one, and makes the stages
-stale. A change of `base` or of a model also makes trainings stale whose own settings stay the same. If nothing else has
-changed, this command records in dvc.lock that the present code and settings made the outputs. Whether this code would
-make the same ones is for the user to know. A saved training of RUN is resumed with the present code.
+What is a change of code, docs/design.md says. The path of the script in the command and the check before it count as code.
+A change of `base` or of a model also makes trainings stale whose own settings stay the same. If nothing else has changed,
+this command records in dvc.lock that the present code, command and settings made the outputs. Whether this code would make
+the same ones is for the user to know. A saved training of RUN is resumed with the present code.
 """
 
 import argparse
+from collections.abc import Sequence
 
 from pipeline import code
-from pipeline.settings.params import Name, require_named
+from pipeline.settings.params import Name, load, require_named
 from pipeline.training import workspace
 from pipeline.workflow import stage as command_line
 from pipeline.workflow.costly import changes, told
@@ -21,17 +23,19 @@ from transformer.config.reading import UserError, convert
 from transformer.files import digest
 
 
-def accept(name: str) -> None:
-    """Raises UserError if no stage has this name, and, after the others, if a stage has changed in more than code."""
+def accept(names: Sequence[str]) -> None:
+    """Accept the stages with these names, or all. Raises UserError for a name that no stage has.
+
+    Raises UserError, after the others are accepted, if a stage has changed in more than code.
+    """
     with opened() as repo:
         refresh(repo)
-        stages = repo.index.stages
-        chosen = [stage for stage in stages if name in (stage.name, *stage.name.split("@")[1:])]
-        if not chosen:
-            known = dict.fromkeys(each for stage in stages for each in (*stage.name.split("@")[1:], stage.name))
-            require_named(name, list(known), "an entry of params.yaml or a stage of dvc.yaml")
+        of = {stage: (stage.name, *stage.name.split("@")[1:]) for stage in repo.index.stages}
+        for name in names:
+            known = list(dict.fromkeys(each for stage in of.values() for each in reversed(stage)))
+            require_named(name, known, "an entry of params.yaml or a stage of dvc.yaml")
         refused = {}
-        for stage in chosen:
+        for stage in (stage for stage in of if not names or set(names) & set(of[stage])):
             light, heavy = changes(stage)
             if heavy:
                 refused[stage.name] = told(heavy)
@@ -45,16 +49,20 @@ def accept(name: str) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    kind, _, run = arguments.name.rpartition("@")
-    convert(Name, run, "RUN|STAGE")
-    for place in workspace.saved(run) if kind in ("", "train") else []:
-        with workspace.lock(run):
-            workspace.accept(place, digest(code.described("train")))
-        print(f"{place}: resumed with the present code at the next start")
-    accept(arguments.name)
+    if bool(arguments.names) == arguments.all:
+        raise UserError("the names of runs or stages are expected, or --all")
+    for name in arguments.names or load()["runs"]:
+        kind, _, run = name.rpartition("@")
+        convert(Name, run, "RUN|STAGE")
+        for place in workspace.saved(run) if kind in ("", "train") else []:
+            with workspace.lock(run):
+                workspace.accept(place, digest(code.described("train")))
+            print(f"{place}: resumed with the present code at the next start")
+    accept(arguments.names)
 
 
 if __name__ == "__main__":
     parser = command_line.parser("accept", __doc__)
-    parser.add_argument("name", metavar="RUN|STAGE", help="a run, or a stage such as train@RUN")
+    parser.add_argument("names", metavar="RUN|STAGE", nargs="*", help="a run, or a stage such as train@RUN")
+    parser.add_argument("--all", action="store_true", help="all stages")
     command_line.run(main, parser)

@@ -1,6 +1,10 @@
-"""Finds long trainings with complete outputs here that are stale by code, a lost cache or settings they do not use."""
+"""The question before a long stage runs again whose outputs may be right.
+
+Its outputs are here. Only its code, its command or settings that it does not use have changed, or DVC's cache lacks them.
+"""
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
@@ -13,35 +17,25 @@ from pipeline import code
 from pipeline.settings.params import load
 from pipeline.settings.score_files import content, within
 from pipeline.settings.selection import run_settings
-from pipeline.workflow.times import duration, training_times
+from pipeline.workflow.durations import LONG, noted, seconds_of
+from pipeline.workflow.project import opened
+from pipeline.workflow.times import duration
 from pipeline.workflow.unchanged import shortened
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read_saved
 from transformer.config.training import TrainingConfig
 
-LONG = 30 * 60  # seconds
-
-
-def seconds_of(stage: str) -> float:
-    """Return the duration in seconds of the training that made the present outputs, or 0 for any other stage.
-
-    If this machine has not recorded it, the duration comes from results/times/. If that has none, it is 0.
-    """
-    name, _, run = stage.partition("@")
-    if name != "train":
-        return 0
-    recorded = within(content(Path("results/times", f"{run}.json")), "training", "seconds")
-    return training_times(run).get("seconds") or recorded or 0
-
 
 def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
     """Return what differs from dvc.lock and how, as `dvc status` does.
 
-    The first mapping has the code, with its changed modules, the outputs that are just not in DVC's cache, and the changed
-    settings of a training that do not change its own. The second has all else: the command, other dependencies, settings,
-    and outputs.
+    The first mapping has the code, with its changed modules, the command if it runs another script or another check, the
+    outputs that are just not in DVC's cache, and the changed settings of a training that do not change its own. The second
+    has all else: the options of the command, other dependencies, settings, and outputs.
     """
-    light, heavy = dict[str, str](), {"its command": "changed"} if stage.changed_stage() else {}
+    light, heavy = dict[str, str](), dict[str, str]()
+    if stage.changed_stage():
+        (light if options(stage.cmd) == options(recorded_command(stage)) else heavy)["its command"] = "changed"
     for entry in (*stage.deps, *stage.outs):
         for path, change in entry.status().items():
             if path == (code.FOLDER / stage.name.partition("@")[0]).as_posix():
@@ -55,6 +49,17 @@ def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
     if kind == "train" and settings and as_trained(run):
         light |= {path: heavy.pop(path) for path in settings}
     return light, heavy
+
+
+def options(command: str | list[str]) -> list[str]:
+    """Return the commands of a stage without what is a matter of code: the name of the script's module, and the check."""
+    steps = [command] if isinstance(command, str) else command
+    return [re.sub(r"^python -m pipeline[.\w]+", "python", step) for step in steps if not step.endswith(".check")]
+
+
+def recorded_command(stage: PipelineStage) -> str | list[str]:
+    """Return the command of a stage in dvc.lock. It is empty if dvc.lock has no entry of the stage."""
+    return within(stage.dvcfile._lockfile.load(), "stages", stage.name, "cmd") or ""
 
 
 def as_trained(run: str) -> bool:
@@ -75,8 +80,9 @@ def as_trained(run: str) -> bool:
 def code_of(dep: Dependency) -> str:
     """Return `code`, with the modules that have changed if the recorded digests are still in DVC's cache."""
     before = dep.repo.cache.local.oid_to_path(dep.hash_info.value) if dep.hash_info else ""
-    texts = [path.read_text(encoding="utf-8") for path in (Path(before), Path(dep.fs_path)) if path.is_file()]
-    modules = code.changed(*texts) if len(texts) == 2 else []
+    modules = (
+        code.changed(Path(before).read_text(encoding="utf-8"), Path(dep.def_path).name) if Path(before).is_file() else []
+    )
     return f"code ({shortened(modules)})" if modules else "code"
 
 
@@ -85,19 +91,23 @@ def told(changed: Mapping[str, str]) -> str:
 
 
 def costly(stages: Iterable[PipelineStage], stale: Collection[str]) -> dict[str, str]:
-    """Return a line about each long training that is stale only because of code or a lost cache, by the stage's name.
+    """Return a line about each long stage whose changes are all light, by the stage's name.
 
-    `stale` has the stages that DVC's status lists. A training is left out if DVC can restore its outputs for the current
-    code.
+    `stale` has the stages that DVC's status lists. A stage is left out if DVC can restore its outputs for the current code.
     """
     found = {}
     for stage in stages:
         seconds = seconds_of(stage.name) if stage.name in stale else 0
         light, heavy = changes(stage) if seconds > LONG else ({}, {})
         if light and not heavy and not remembered(stage):
-            keeps = f"`python -m pipeline.commands.accept {stage.name.partition('@')[2]}` keeps it"
-            found[stage.name] = f"{stage.name} is stale only because {told(light)}; it took {duration(seconds)}. {keeps}"
+            found[stage.name] = line(stage, light, seconds)
     return found
+
+
+def line(stage: PipelineStage, light: Mapping[str, str], seconds: float) -> str:
+    kind, _, name = stage.name.partition("@")
+    keeps = f"`python -m pipeline.commands.accept {name if kind == 'train' else stage.name}` keeps it"
+    return f"{stage.name} is stale only because {told(light)}; it took {duration(seconds)}. {keeps}"
 
 
 def remembered(stage: PipelineStage) -> bool:
@@ -111,15 +121,42 @@ def remembered(stage: PipelineStage) -> bool:
 
 
 def confirm(found: Collection[str], running: Collection[str]) -> None:
-    """Ask the user whether the trainings of `found` that are in `running` may run. YES=1 in the environment means yes.
+    """Ask the user whether the stages of `found` that are in `running` may run. YES=1 in the environment means yes.
 
-    Raises UserError if the answer is no, and if there is no terminal to ask on.
+    It is then set for the stages that this process starts, so that they do not ask again (`confirm_started`). Raises
+    UserError if the answer is no, and if there is no terminal to ask on.
     """
     asked = ", ".join(stage for stage in found if stage in running)
-    if not asked or os.environ.get("YES") == "1":
+    if asked and os.environ.get("YES") != "1":
+        if not (sys.stdin and sys.stdin.isatty()):
+            raise UserError(f"not started: {asked} would run again; YES=1 in the environment runs it again")
+        print(f"Run again: {asked}? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise UserError("not started; nothing was changed")
+    os.environ["YES"] = "1"
+
+
+def confirm_started(name: str, described: str) -> None:
+    """Ask, in the long stage `name` that `dvc repro` has started, if only its code or its command has changed.
+
+    DVC has removed its outputs before. They are put back from its cache unless the answer is yes. There is no question if
+    they are not in the cache, if an attempt with the present code has begun before, and if `dvc repro --force` runs a
+    stage that is not stale. Raises UserError as `confirm` does.
+    """
+    seconds = seconds_of(name)
+    if seconds <= LONG or os.environ.get("YES") == "1" or noted(name).get("code") == described:
         return
-    if not (sys.stdin and sys.stdin.isatty()):
-        raise UserError(f"not started: {asked} would run again; YES=1 in the environment runs it again")
-    print(f"Run again: {asked}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UserError("not started; nothing was changed")
+    with opened(locked=False) as repo:
+        stage = next(stage for stage in repo.index.stages if stage.name == name)
+        outs = {str(out) for out in stage.outs}
+        light, heavy = changes(stage)
+        light = {path: how for path, how in light.items() if path not in outs}
+        if not light or heavy.keys() - outs or not stage.outs_cached():
+            return
+        print(line(stage, light, seconds), file=sys.stderr)
+        try:
+            confirm([name], [name])
+        except UserError:
+            for out in stage.outs:
+                out.checkout(force=True)
+            raise

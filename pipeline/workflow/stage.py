@@ -4,17 +4,22 @@ A UserError gives its lines on stderr; an OSError, a lack of memory or an interr
 """
 
 import argparse
+import contextlib
+import hashlib
 import io
 import os
 import select
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
+from pipeline.code import described
 from pipeline.settings.check import check
 from pipeline.settings.params import load
-from pipeline.workflow import slurm
+from pipeline.workflow import durations, slurm
 from pipeline.workflow.devices import claim_for
 from pipeline.workflow.unchanged import inputs, require_recorded, require_unchanged
 from transformer.config.reading import UserError
@@ -33,6 +38,7 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
     open_missing()
+    measuring: AbstractContextManager[list[Any]] = contextlib.nullcontext([])
     # Started in a subfolder, DVC puts the path of dvc.yaml before the name.
     before, name = {}, os.environ.get("DVC_STAGE", "").rpartition(":")[2]
     os.environ["DVC_STAGE"] = name
@@ -49,10 +55,13 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
             if name.partition("@")[0] == parser.prog:
                 require_recorded(parser.prog)
                 before = {} if parser.prog in ("train", "tune") else inputs()
+                measuring = measuring_of(name)
             claim_for(parser.prog, params)
-        status = main(arguments)
-        if not status:
-            require_unchanged(before)
+        with measuring as ended:
+            status = main(arguments)
+            if not status:
+                require_unchanged(before)
+            ended.append(status)
         print(end="", flush=True)
     except (UserError, OSError) as error:
         status = 128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) and unread() else 1
@@ -73,6 +82,18 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         print(f"{parser.prog}: {said}", file=sys.stderr)
     drop_unwritten()
     sys.exit(status)
+
+
+def measuring_of(stage: str) -> AbstractContextManager[list[Any]]:
+    """Return what measures a stage that DVC runs. A long one asks first. Raises UserError if it may not run again."""
+    if "RANK" in os.environ:  # a worker, whose launcher has asked
+        return contextlib.nullcontext([])
+    digest = hashlib.sha256(described(stage.partition("@")[0]).encode()).hexdigest()
+    if durations.seconds_of(stage) > durations.LONG:
+        from pipeline.workflow.costly import confirm_started  # imports DVC, which takes a second
+
+        confirm_started(stage, digest)
+    return durations.measured(stage, digest)
 
 
 def open_missing() -> None:

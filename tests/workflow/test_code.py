@@ -18,7 +18,8 @@ from ruamel.yaml import YAML
 from pipeline import code
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
-from pipeline.workflow import stage, unchanged
+from pipeline.workflow import costly, stage, unchanged
+from pipeline.workflow.durations import measured, noted, seconds_of
 from pipeline.workflow.times import write_times
 from pipeline.workflow.unchanged import settings_of
 from tests import in_process
@@ -42,67 +43,7 @@ def append(project: StubProject, path: str, text: str) -> None:
         file.write(text)
 
 
-# The digest
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "same"),
-    [
-        ("x = 1", "# why\nx = (\n    1\n)", True),
-        ('"""What."""\n\n\ndef f():\n    """Why."""\n    return 1', "def f():\n    return 1", True),
-        ("f(a, b)", "f(\n    a,\n    b,\n)", True),
-        ("x = 1", "x = 2", False),
-        ("x = 1", "x = 1.0", False),
-        ("x = 'a'", "x = b'a'", False),
-        ("x = None", "x = ...", False),
-        ("return_ = f(a)", "return_ = f(*a)", False),
-        ("def f(a, b): pass", "def f(b, a): pass", False),
-        ("x = {**a, b: c}", "x = {b: c, **a}", False),
-    ],
-)
-def test_what_is_the_same_code(tmp_path, monkeypatch, old, new, same):
-    monkeypatch.setattr(code, "ROOT", tmp_path)
-    (tmp_path / "pipeline").mkdir()
-    found = set()
-    for text in (old, new):
-        (tmp_path / "pipeline/work.py").write_text(text)
-        found.add(code.described("work"))
-    assert (len(found) == 1) == same
-
-
-def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, monkeypatch):
-    monkeypatch.setattr(code, "ROOT", tmp_path)
-    files = {
-        "pipeline/__init__.py": "",
-        "pipeline/work.py": (
-            "import pipeline.one\nfrom pipeline import two, check\n\n\ndef late():\n    from transformer.three import x"
-        ),
-        "pipeline/one.py": "import transformer.package, pipeline.rooms.page",
-        "pipeline/two.py": "",
-        "pipeline/settings/check.py": "import pipeline.other",
-        "pipeline/other.py": "x = 1",
-        "pipeline/rooms/page.py": "import pipeline.settings.check",
-        "pipeline/rooms/templates/page.html": "<p>",
-        "pipeline/rooms/templates/.DS_Store": "of an operating system",
-        "pipeline/rooms/templates/page.html~": "of an editor",
-        "pipeline/rooms/page.py.orig": "of git",
-        "pipeline/rooms/__pycache__/page.cpython-311.pyc.1234": "being written",
-        "transformer/three.py": "import pipeline.work",
-        "transformer/package/__init__.py": "x = 1",
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    before = code.described("work")
-    left_out = {"pipeline/__init__.py", "pipeline/two.py", "pipeline/settings/check.py", "pipeline/other.py"}
-    assert [line.split("  ")[1] for line in before.splitlines()] == sorted(
-        name for name in files.keys() - left_out if name.endswith((".py", ".html"))
-    )
-    (tmp_path / "pipeline/rooms/templates/page.html").write_text("<p> <!-- counts as bytes -->")
-    assert code.changed(before, code.described("work")) == ["pipeline/rooms/templates/page.html"]
-    (tmp_path / "pipeline/one.py").write_text("x =")
-    with refused("pipeline/one.py, line 1: invalid syntax"):
-        code.described("work")
+# What becomes stale
 
 
 def test_dvc_lock_has_the_digests_of_the_present_code():
@@ -112,9 +53,6 @@ def test_dvc_lock_has_the_digests_of_the_present_code():
         kind = name.partition("@")[0]
         if kind != "code":
             assert recorded[f"work/code/{kind}"] == hashlib.md5(code.described(kind).encode()).hexdigest(), name
-
-
-# What becomes stale
 
 
 def test_a_comment_a_docstring_and_a_layout_cost_one_stage_of_a_second(project):
@@ -226,12 +164,11 @@ def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkey
     described, recorded = code.described("decode_set"), Path("work/code/decode_set")
     assert run(lambda _: recorded.write_text("of an edit that was undone since") and None) is None
     assert recorded.read_text() == described
-    monkeypatch.setattr(
-        code, "described", lambda script: described.replace("  transformer/model.py", "0  transformer/model.py")
-    )
+    known = dict(map(reversed, code.lines(code.scripts()["decode_set"])))
+    recorded.write_text(described.replace(known[MODEL], "0"))
     assert run(lambda _: pytest.fail("it ran")) == 1
-    assert capsys.readouterr().err.startswith("decode_set: transformer/model.py changed after the stage `code` had run")
-    monkeypatch.setattr(code, "described", lambda script: described)
+    assert capsys.readouterr().err.startswith(f"decode_set: {MODEL} changed after the stage `code` had run")
+    recorded.write_text(described)
     assert run(lambda _: monkeypatch.setattr(code, "described", lambda script: "")) == 1
     assert "its code changed while decode_set@demo-beam ran; its outputs are not recorded" in capsys.readouterr().err
     monkeypatch.delenv("DVC_STAGE")
@@ -259,9 +196,9 @@ def test_the_settings_of_every_stage_are_those_that_dvc_records(tmp_path, monkey
 # The user's word
 
 
-def accept(project: StubProject, name: str, status: int = 0) -> str:
+def accept(project: StubProject, *names: str, status: int = 0) -> str:
     before = (project.root / "dvc.lock").read_bytes()
-    printed = project.run("python", "-m", "pipeline.commands.accept", name, status=status)
+    printed = project.run("python", "-m", "pipeline.commands.accept", *names, status=status)
     assert "Traceback" not in printed
     if status and "accepted" not in printed:
         entries = YAML(typ="safe").load(before)["stages"]
@@ -318,7 +255,26 @@ def test_a_wrong_name_gets_the_right_one_and_a_path_is_no_name_and_a_syntax_erro
     assert f"code: {MODEL}, line " in printed and "Traceback" not in printed and project.ran() == []
 
 
-# Long trainings
+CHECK = """        - python -m pipeline.commands.check
+        - >-
+          python -m pipeline.train ${key}"""
+
+
+def test_another_path_of_the_script_and_no_check_before_it_are_accepted(project):
+    project.edit(
+        "dvc.yaml", CHECK, CHECK.replace("commands.check", "check").replace("pipeline.train", "pipeline.extras.train")
+    )
+    assert f"{TRAIN}: stale only because its command is changed; accepted" in accept(project, "--all")
+    assert TRAIN not in project.stale()
+    project.edit("dvc.yaml", "        - python -m pipeline.check\n", "")
+    entries = lock(project.root)
+    assert "accepted" in accept(project, TRAIN, RUN)
+    now = lock(project.root)
+    assert {name for name in now if now[name] != entries[name]} == {TRAIN} and len(now[TRAIN]["cmd"]) == 1
+    assert "the names of runs or stages are expected, or --all" in accept(project, "--all", TRAIN, status=1)
+
+
+# Long stages
 
 
 def took(project: StubProject, seconds: float) -> None:
@@ -384,3 +340,40 @@ def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_qu
     took(project, 8040)
     project.edit("params.yaml", *SMOOTHING)
     assert "stale only because" not in project.run("snakemake", "--dry-run")
+
+
+@pytest.mark.parametrize(("stage", "seconds"), [("score@demo-tiny", 1801), ("score@demo-tiny", 1800), ("report", 1801)])
+def test_any_stage_that_took_long_is_asked_about(project, stage, seconds):
+    write_json(project.root / f"work/.times/{stage}.json", {"seconds": seconds})
+    append(project, "pipeline/scoring/bleu.py", "\nA = 1\n")
+    printed = project.run("snakemake", "--dry-run")
+    assert (f"{stage} is stale only because code (pipeline/scoring/bleu.py) is modified; it took 30 min" in printed) == (
+        seconds > 1800
+    )
+
+
+def test_a_long_stage_that_dvc_has_started_asks_too_and_puts_its_outputs_back(project, monkeypatch):
+    stage, out = "average@demo-tiny", project.root / "models/demo-tiny/average"
+    monkeypatch.chdir(project.root)
+    monkeypatch.delenv("YES", raising=False)
+    monkeypatch.setattr(sys, "stdin", None)
+    with measured(stage, "earlier code") as ended:
+        ended.append(0)
+    costly.confirm_started(stage, "code")  # it took no time
+    write_json(project.root / f"work/.times/{stage}.json", {"seconds": 8040})
+    costly.confirm_started(stage, "code")  # forced, as nothing has changed
+    append(project, MODEL, "\nA = 1\n")
+    project.run("dvc", "repro", "code")
+    before = [path.read_bytes() for path in sorted(out.iterdir())]
+    shutil.rmtree(out)  # as DVC does before it starts a stage
+    with refused(f"not started: {stage} would run again; YES=1"):
+        costly.confirm_started(stage, "code")
+    assert [path.read_bytes() for path in sorted(out.iterdir())] == before
+    shutil.rmtree(out)
+    with measured(stage, "code") as ended:  # with YES=1
+        ended.append(75)
+    costly.confirm_started(stage, "code")
+    assert noted(stage)["seconds"] == 8040, "a resumed attempt is no question, and its duration is added"
+    with measured(stage, "code") as ended:
+        ended.append(0)
+    assert noted(stage).keys() == {"seconds"} and seconds_of(stage) < 60
