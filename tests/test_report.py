@@ -304,6 +304,17 @@ def test_costs_follow_from_the_times_and_the_counts(project):
     assert [ours[key] for key in ("MFU (%)", "HFU (%)")] == pytest.approx([25, 37.5])
 
 
+def test_versions_are_shown_where_runs_differ_in_them(project):
+    project.write({name: {"corpus": "demo", "model": "tiny"} for name in ("a", "b")})
+    report.keep_times(["a", "b"], project.scores, project.folder / "none", project.results)
+    assert not {"torch", "numpy"} & run_tables.origins(project.load()).rows()[0].keys()
+    for name, version in {"a": "2.13.0", "b": "2.6.0"}.items():
+        times = read_json(path := project.results / f"times/{name}.json")
+        write_json(path, times | {"training": times["training"] | {"torch": version, "numpy": "2.3.1"}})
+    rows = run_tables.origins(project.load()).rows()
+    assert [row["torch"] for row in rows] == ["2.13.0", "2.6.0"] and "numpy" not in rows[0]
+
+
 # Seeds and studies
 
 

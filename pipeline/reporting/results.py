@@ -44,7 +44,7 @@ FACTS = {
 STATISTICS = {"statistics": ("dev", "last"), "test_statistics": ("test", "average")}
 # Columns of `runs` with times and hardware, which only the pages show.
 TIMES = {"seconds": "seconds", "tokens/s": "tokens_per_second", "hardware": "hardware", "GPUs": "gpus"}
-TIMES |= {"trained in": "precision", "commit": "commit"}
+TIMES |= {"trained in": "precision", "commit": "commit", "torch": "torch", "numpy": "numpy"}
 
 
 class Mean(NamedTuple):

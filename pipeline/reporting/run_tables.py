@@ -85,8 +85,9 @@ def means(results: Results) -> Table:
 
 
 def origins(results: Results) -> Table:
-    """Where the numbers of each run come from, and what its training cost."""
+    """Where the numbers of each run come from, and what its training cost. Versions that are equal are left out."""
     signatures = results.at("bleu-13a", *TEST)["signature"]
+    versions = [library for library in ("torch", "numpy") if results.runs[library].nunique() > 1]
     rows = [
         {
             "run": name,
@@ -104,6 +105,7 @@ def origins(results: Results) -> Table:
             "MFU (%)": run["cost mfu"] and 100 * run["cost mfu"],
             "HFU (%)": run["cost hfu"] and 100 * run["cost hfu"],
             "commit": run["commit"],
+            **run[versions],
             "data": run["data"],
             "settings": run["settings"],
             "sacreBLEU signature": signatures.get(name),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pipeline.settings.machine import MachineConfig
@@ -46,7 +47,7 @@ def device_type(config: MachineConfig) -> str:
 
 
 def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
-    """Return the hardware and the versions of torch and Python, which are recorded with measured times.
+    """Return the hardware and the versions of torch, numpy and Python, which are recorded with measured times.
 
     `processes` is the number of processes of the stage. On GPUs, each process has its own GPU.
     """
@@ -59,6 +60,7 @@ def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "instructions": torch.backends.cpu.get_cpu_capability(),  # several CPUs may share a name, such as AMD EPYC
         "torch": torch.__version__,
+        "numpy": np.__version__,
         "python": platform.python_version(),
     }
 
