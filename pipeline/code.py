@@ -82,17 +82,24 @@ def lines(script: Path) -> list[tuple[str, str]]:
 
 def closure(script: Path) -> dict[Path, Meaning]:
     """Return the script of a stage and the modules on which its result depends, with their meanings."""
-    known = frozenset(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    seen: dict[Path, Meaning] = {}
-    waiting = {script}
+    known, seen, waiting = existing(), dict[Path, Meaning](), {script}
     while waiting:
         path = waiting.pop()
         seen[path] = meaning_of((ROOT / path).read_bytes(), path, known)
-        named = {named for block in seen[path].references for named, _, _ in block}
-        packages = {package / "__init__.py" for each in named for package in each.parents} & known
-        new = (named | packages) - seen.keys() - CHANGE_NO_RESULT
-        waiting |= {each for each in new if (ROOT / each).stat().st_size}
+        waiting |= imports(path, known) - seen.keys() - CHANGE_NO_RESULT
     return seen
+
+
+def existing() -> frozenset[Path]:
+    return frozenset(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def imports(path: Path, known: frozenset[Path]) -> set[Path]:
+    """Return the modules of the project that a module imports or names anywhere. Empty modules are left out."""
+    references = meaning_of((ROOT / path).read_bytes(), path, known).references
+    named = {named for block in references for named, _, _ in block}
+    packages = {package / "__init__.py" for each in named for package in each.parents} & known
+    return {each for each in named | packages if (ROOT / each).stat().st_size}
 
 
 def structure(modules: dict[Path, Meaning], script: Path) -> str:

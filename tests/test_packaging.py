@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import transformer
-from pipeline.code import imported_names
+from pipeline.workflow.meaning import imported_names
 from tests.models import LINES, OLD, TRANSLATIONS
 from tests.projects import ROOT
 
@@ -69,7 +69,8 @@ print([name for name in ("pipeline", "dvc", "ruamel.yaml") if name in sys.module
 
 def test_the_package_imports_what_it_declares():
     for path in (ROOT / "transformer").rglob("*.py"):
-        names = {name.partition(".")[0] for name in imported_names(ast.parse(path.read_text(encoding="utf-8")))}
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        names = {name.partition(".")[0] for node in nodes for name, _ in imported_names(node)}
         assert names - set(sys.stdlib_module_names) <= {"transformer"} | NEEDED | LATE, path
 
 
