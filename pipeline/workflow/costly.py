@@ -112,6 +112,8 @@ def line(stage: PipelineStage, light: Mapping[str, str], seconds: float) -> str:
 
 def remembered(stage: PipelineStage) -> bool:
     """Return whether DVC would restore the stage's outputs for the current code from its run cache."""
+    if any(out.persist for out in stage.outs):  # DVC has no run cache for them
+        return False
     now = copy(stage)
     now.deps = [copy(dep) for dep in stage.deps]  # `stage` itself keeps the digests of dvc.lock
     now.save_deps()
