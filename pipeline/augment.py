@@ -28,8 +28,8 @@ from pipeline.binarise import Blocks, encoded, report_of, write_set
 from pipeline.corpora.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description
 from pipeline.corpora.sets import count_lines, files_of, progress
 from pipeline.corpora.words import WordTable
-from pipeline.settings.back_translations import BackTranslation
-from pipeline.settings.params import languages, load, read_entry, section
+from pipeline.settings.back_translations import back_translation
+from pipeline.settings.params import languages, load, section
 from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.workflow import stage
 from transformer.config.vocabulary import UNK
@@ -89,14 +89,14 @@ def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Pa
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    chosen, codes = read_entry(BackTranslation, params, "back_translations", name), languages(params, name)
-    config = section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig)
+    corpus, tagged, ratio = back_translation(params, name, "corpus", "tagged", "ratio")
+    codes, config = languages(params, name), section(params, "corpora", corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
     sets = {part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")}
     paths = files_of(arguments.synthetic, "train", codes)
-    synthetic = Synthetic(paths, chosen.tagged, WordTable(vocabulary, config.threads), config)
+    synthetic = Synthetic(paths, tagged, WordTable(vocabulary, config.threads), config)
     different, made = len(sets["train"]) // sets["train"].segmentations, count_lines(paths[0])
-    lines = repeated(different, made, chosen.ratio)
+    lines = repeated(different, made, ratio)
     with atomic_folder(arguments.out / "binarised") as out:
         counts = mix(sets, synthetic, lines, out)
         description = write_description(out, vocabulary.size, vocabulary.sha256, codes, counts)
@@ -106,7 +106,7 @@ def main(arguments: argparse.Namespace) -> None:
     for part in ("dev", "test"):
         with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
             shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
-    write_json(arguments.report, report_of(description))
+    write_json(arguments.report, report_of(description, config))
     print(f"{arguments.out}: {lines:,} real pairs ({different:,} different ones) and {made:,} synthetic pairs")
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from pipeline.corpora.evaluation import read_lines
 from pipeline.corpora.normalising import Filter, Side, sentences
-from pipeline.settings.back_translations import BackTranslation, decoder
+from pipeline.settings.back_translations import back_translation, decoder
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import languages, load, read_entry, section
+from pipeline.settings.params import languages, load, section
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.translating import best
 from transformer.config.decoders import Choice
@@ -50,9 +50,9 @@ def work(
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    chosen, choice = read_entry(BackTranslation, params, "back_translations", name), decoder(params, name)
-    source, target = languages(params, chosen.corpus)
-    config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
+    corpus, run = back_translation(params, name, "corpus", "run")
+    choice, (source, target) = decoder(params, name), languages(params, corpus)
+    config = section(params, "corpora", corpus, "normalise", NormaliseConfig)
     select = Filter(config, sentences([arguments.dev, arguments.test]))
     device = hardware.torch_device(machine(params), choice.config.threads)
     translator = Translator.load(arguments.model, device, **vars(choice.config))
@@ -61,7 +61,7 @@ def main(arguments: argparse.Namespace) -> None:
         counts = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config, select)
     select.tell(name)
     settings = {"averaging": translator.description, "decoding": choice.description(translator.config)}
-    write_json(arguments.report, {"run": chosen.run, **counts, "settings": settings})
+    write_json(arguments.report, {"run": run, **counts, "settings": settings})
     print(f"{arguments.out}: {counts['kept']:,} of {counts['translated']:,} pairs")
 
 

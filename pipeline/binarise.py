@@ -76,7 +76,7 @@ def main(arguments: argparse.Namespace) -> None:
             counts["train"]["segmentations"] = config.segmentations  # `pairs` counts all of them
         counts["dev"] = write_set(out, "dev", (encoded(path, words, bar) for path in dev), dtype)
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
-    write_json(arguments.report, report_of(description))
+    write_json(arguments.report, report_of(description, config))
     print(f"{arguments.out}: " + ", ".join(f"{name} {pairs_in(count)}" for name, count in counts.items()))
 
 
@@ -85,9 +85,9 @@ def pairs_in(counts: dict[str, int]) -> str:
     return f"{counts['pairs'] // several:,} pairs" + (f" in {several} segmentations" if several > 1 else "")
 
 
-def report_of(description: dict) -> dict:
+def report_of(description: dict, config: VocabularyConfig) -> dict:
     kept = {key: description[key] for key in ("vocabulary_size", "vocabulary_sha256", "languages", "sets")}
-    return kept | {"data_sum": description["sum"]}
+    return kept | {"bpe_dropout": config.bpe_dropout, "data_sum": description["sum"]}
 
 
 if __name__ == "__main__":

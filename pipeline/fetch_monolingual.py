@@ -19,10 +19,10 @@ from pipeline.corpora.normalising import COUNTS, Filter, normalise_set
 from pipeline.corpora.plain import notice, notice_names
 from pipeline.corpora.sets import progress
 from pipeline.corpora.transfer import say
-from pipeline.settings.back_translations import BackTranslation, Monolingual
+from pipeline.settings.back_translations import Monolingual, back_translation
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import languages, load, read_entry, section
+from pipeline.settings.params import languages, load, section
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
@@ -46,13 +46,13 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    chosen = read_entry(BackTranslation, params, "back_translations", arguments.name)
-    language = languages(params, chosen.corpus)[1]
-    config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
+    corpus, monolingual = back_translation(params, arguments.name, "corpus", "monolingual")
+    language = languages(params, corpus)[1]
+    config = section(params, "corpora", corpus, "normalise", NormaliseConfig)
     fetcher = Fetcher(machine(params).mirror)
     with atomic_folder(arguments.out) as folder:
         raw = folder / f"raw.{language}"
-        write_raw(chosen.monolingual, fetcher, raw)
+        write_raw(monolingual, fetcher, raw)
         with progress([raw]) as bar:
             counts = normalise_set([raw], [folder / f"train.{language}"], [language], config, bar, Filter(config))
         raw.unlink()

@@ -5,7 +5,7 @@
         --translation results/translations/RUN.txt.bz2
 
 Reads training.json, its curve in training.jsonl, the translations, score.json and flops.json of the run in --scores,
-the languages in --corpus, and both evaluation sets.
+the languages and the BPE-dropout in --corpus, and both evaluation sets.
 
 Writes the contents of these files, the curve with fewer points, and the statistics of each sentence of dev (last
 checkpoint) and test (averaged), from which tests between trainings compute BLEU. Writes the translations of test to
@@ -22,8 +22,8 @@ from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.curves import read_curve
 from pipeline.scoring.intervals import statistics
 from pipeline.settings.params import load
-from pipeline.settings.selection import bpe_dropout
 from pipeline.workflow import stage
+from transformer.config.reading import UserError
 from transformer.files import atomic, read_json, write_json
 
 PARTS = {
@@ -40,7 +40,10 @@ def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path, test: 
     """The content of results/RUN.json."""
     differences = dict(params["runs"][run])
     head = {"run": run, "corpus": differences.pop("corpus"), "model": differences.pop("model"), "differences": differences}
-    head |= {"languages": read_json(corpus)["languages"], "bpe_dropout": bpe_dropout(params, head["corpus"])}
+    data = read_json(corpus)
+    if "bpe_dropout" not in data:
+        raise UserError(f"{corpus}: bpe_dropout is missing; earlier code made the file: run the stage that makes it again")
+    head |= {key: data[key] for key in ("languages", "bpe_dropout")}
     parts = {part: read_json(scores / file) for part, file in PARTS.items()}
     places = {"statistics": (DEV_TRANSLATION, dev), "test_statistics": (TEST_TRANSLATION, test)}
     counts = {key: statistics(scores / file, EvaluationSet.open(folder)) for key, (file, folder) in places.items()}

@@ -13,7 +13,7 @@ from pipeline.settings.decodings import Decoder, choice, unguided
 from pipeline.settings.download import Encoding, Sha256, Sum, pinned
 from pipeline.settings.params import entry
 from transformer.config.decoders import Choice
-from transformer.config.reading import Count, Positive, Whole
+from transformer.config.reading import Count, Differences, Positive, Whole, read_keys
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,13 @@ class BackTranslation:
     decoding: Decoder
     tagged: bool
     ratio: Positive
+
+
+def back_translation(params: Mapping[str, Any], name: str, *keys: str) -> list[Any]:
+    """Return some settings of the entry `name`. A stage reads only those that dvc.yaml declares for it."""
+    given = entry(params, "back_translations", name)
+    where = f"params.yaml: back_translations.{name}"
+    return [*read_keys(Differences[BackTranslation], {key: given[key] for key in keys}, where).values()]
 
 
 def decoder(params: Mapping[str, Any], name: str) -> Choice:

@@ -25,7 +25,6 @@ class Run:
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
     """Return the name of the corpus, the model settings and the training settings of run `name`."""
     run = read_keys(Run, entry(params, "runs", name), f"params.yaml: runs.{name}")
-    entry(params, "corpora", text_corpus(params, run["corpus"]))
     return (
         run["corpus"],
         section(params, "models", run["model"], "model", ModelConfig, name),

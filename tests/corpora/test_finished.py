@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import pickle
+import re
 import shutil
 from argparse import Namespace
 from pathlib import Path
@@ -18,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from dvc.dependency import param
 
+from pipeline import code
 from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.binarised import SIDES, describe, open_binarised
 from pipeline.corpora.evaluation import EvaluationSet
@@ -25,13 +27,16 @@ from pipeline.scoring import values
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import decoder
 from pipeline.settings.params import load
+from pipeline.settings.searches import NOT_SEARCHED
 from pipeline.settings.values import value_run
+from pipeline.workflow.devices import definitions
 from tests import forked, in_process
-from tests.back_translations import entry, with_runs
+from tests.back_translations import TINY, entry, with_runs
 from tests.in_process import Refused
 from tests.killed import kill
+from tests.observed import declared, observing
 from tests.packed import Payload, cut, write_sets
-from tests.projects import ROOT, demonstration
+from tests.projects import ROOT, STAGES, demonstration
 from tests.refusals import refused
 from tests.small_run import write_params_yaml
 from tests.trainers import files
@@ -58,6 +63,8 @@ AWKWARD = [
 LANGUAGES = ("en", "de")
 DECODINGS = {"one": {"beam": 1}, "drawn": {"decoder": "sampling"}}
 DECODINGS |= {"searched": {"model": "values/source", "decoder": "value_beam"}}
+SEARCH = {"corpus": "own", "model": "tiny", "trials": 1, "steps": 2, "metric": "dev_bleu", "seed": 1}
+SEARCH |= {"space": {name: [value] for name, value in TINY.items() if name not in NOT_SEARCHED}}
 
 pytestmark = pytest.mark.slow
 
@@ -73,15 +80,20 @@ def made(tmp_path_factory):
     write_sets(folder / "text", {name: zip(*pairs) for name, pairs in sets.items()})
     back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5, "extra_length": 9})
     params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
+    params["sets"] = {"more": {"corpus": "own", "source": "text/more.en", "target": "text/more.de"}}
+    params["ensembles"] = {"both": {"first": "forward/average", "second": "forward/average"}}
+    params["values"] = {"chrf": {"model": "forward/average", "corpus": "own", "sentences": 20, "steps": 20}}
+    params["searches"] = {"small": SEARCH}
     write_params_yaml(folder, params)
     left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
     left.parent.mkdir(parents=True)
     left.write_text('{"set": "own-test"}')
     with in_process.inside(folder):
         stages = in_process.commands()
-        for command in stages.values():
-            in_process.run(command)
-    return folder, stages
+        with observing() as found:
+            for command in stages.values():
+                in_process.run(command)
+    return folder, stages, dict(zip(stages, found, strict=True))
 
 
 @pytest.fixture
@@ -292,10 +304,70 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(folder, mo
         assert status == 0 and said in out, errors
 
 
+# dvc.yaml declares what a stage reads and writes, and the digest of its code what it runs
+
+UNREAD = {"work/code/": "DVC compares it", "hardware": "of GPUs", "peak_tflops": "of GPUs"}
+RETURNED = {  # by modules that change no result
+    "code.py": "a digest, which names folders in work/ and is compared",
+    "unchanged.py": "what is compared at the end of a stage",
+    "client.py": "a context without a value",
+}
+
+
+def below(path: str, places: list[str], separator: str) -> bool:
+    return any(path == place or path.startswith(place + separator) for place in places)
+
+
+def inserted(kind: str, name: str) -> list[str]:
+    """The settings of an entry that dvc.yaml inserts into commands and paths, which DVC compares."""
+    definition = definitions()[kind]
+    block = definition.get("foreach", "").strip("${}")
+    return [f"{block}.{name}.{key}" for key in re.findall(r"\$\{item\.(\w+)\}", str(definition))]
+
+
+def test_what_a_stage_reads_and_writes_is_declared(made, folder):
+    """Also read are `machine`, which changes no result, and what the stage itself has written."""
+    for stage, seen in made[2].items():
+        of, (kind, _, name) = declared()[stage], stage.partition("@")
+        settings = [*of["params"], *inserted(kind, name), "machine"]
+        assert {path for path in seen.settings if not below(path, settings, ".")} == set(), f"{stage}: params"
+        assert {path for path in seen.read if not below(path, of["deps"] + of["outs"], "/")} == set(), f"{stage}: deps"
+        outs = [*of["outs"], *["results/times"] * (stage == "report")]  # times are no results
+        assert {path for path in seen.written if not below(path, outs, "/")} == set(), f"{stage}: outs"
+        assert seen.programs <= {"git"}, f"{stage}: what other programs read is not seen"
+
+
+def test_what_is_declared_is_read_and_written(made, folder):
+    """By one of the entries of a stage."""
+    left: dict[tuple, str] = {}
+    used = set()
+    for stage, of in declared().items():
+        for section, separator in (("params", "."), ("deps", "/"), ("outs", "/")) if stage in made[2] else ():
+            seen = {"params": made[2][stage].settings, "deps": made[2][stage].read, "outs": made[2][stage].written}[section]
+            for number, place in enumerate(of[section]):
+                line = stage.partition("@")[0], section, number
+                left[line] = place
+                used |= {line for path in seen if below(path, [place], separator)}
+    assert {line[0] for line in left} == set(STAGES) - {"code"}, "a stage has not run"
+    assert [left[line] for line in left.keys() - used if not left[line].startswith(tuple(UNREAD))] == []
+
+
+def test_a_module_that_runs_is_in_the_digest_and_one_outside_gives_and_reads_nothing(made):
+    for stage, seen in made[2].items():
+        assert seen.modules <= code.closure(stage.partition("@")[0]), stage
+        assert seen.opened_by_listed == set(), stage
+        assert [place for place in seen.returned_by_listed if not place.split(":")[0].endswith(tuple(RETURNED))] == [], (
+            stage
+        )
+    assert sum(bool(seen.modules) for seen in made[2].values()) == len(code.scripts()) - 1, (
+        "all but the report's are traced"
+    )
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("kind", ["fetch_monolingual", "back_translate", "augment"])
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
-    folder, stages = made
+    folder, stages, _ = made
     before = outputs(folder)
     module, *arguments = stages[f"{kind}@own-bt"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
