@@ -14,7 +14,7 @@ from pipeline.settings.blocks import FIXED, STUDY, Corpus, Model, Params, Study
 from pipeline.settings.comparisons import OWN, comparisons
 from pipeline.settings.params import Name, require_named, section
 from pipeline.settings.studies import STUDIES, study
-from transformer.config.reading import Differences, UserError, convert, hints, together
+from transformer.config.reading import Differences, UserError, at, convert, hints, require, together
 
 AVERAGE = "the average of a run"
 # The keys that name another entry, and what the name must be, as in `names`
@@ -30,6 +30,8 @@ REFERENCES = {
     "searches": {"corpus": "the corpus of a run", "model": "in models"},  # the user compares the best trial with this run
 }
 
+NOT_IN_RUN_CACHE = ("size", "nfiles")  # DVC leaves keys with these names out of the key of its run cache
+
 Check = Callable[[], Any]
 
 
@@ -41,7 +43,9 @@ def check(params: Mapping[str, Any]) -> None:
         with contextlib.suppress(TypeError, KeyError):  # a line is no mapping or lacks a key, say the types
             named = list(references(own))
     together([partial(convert, Params, own, "params.yaml:"), *named])
-    together([*of_base(own), *comparisons(own)])
+    together(
+        [*of_base(own), *comparisons(own), *unseen_by_dvc(own, "params.yaml:"), *unseen_by_dvc(studies, f"{STUDIES}:")]
+    )
     together(partial(selected, params, name) for name in convert(dict[Name, Any], studies, f"{STUDIES}:"))
 
 
@@ -79,6 +83,17 @@ def of_base(params: Mapping) -> Iterator[Check]:
     for block, cls in (("corpora", Corpus), ("models", Model)):
         sections = [(key, *get_args(kind)) for key, kind in hints(cls).items() if get_origin(kind) is Differences]
         yield from (partial(section, params, block, name, *of) for name in params[block] for of in sections)
+
+
+def unseen_by_dvc(values: Any, where: str) -> Iterator[Check]:
+    """Yield a refusal of each key, at any depth, after whose edit DVC would restore the outputs of the old value."""
+    entries = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
+    for key, value in entries:
+        if key in NOT_IN_RUN_CACHE:
+            yield partial(
+                require, False, at(where, key), key, "another name is expected: DVC's run cache leaves this one out"
+            )
+        yield from unseen_by_dvc(value, at(where, key))
 
 
 def references(params: Mapping) -> Iterator[Check]:

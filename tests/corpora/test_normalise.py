@@ -127,15 +127,16 @@ def test_cleaning_blocks_equals_cleaning_lines_and_is_idempotent(first, second):
 def test_training_pairs_with_a_sentence_of_dev_or_test_are_counted_and_dropped_on_request(corpus, capsys):
     """A pair counts once, if either side equals one of them after cleaning. An empty line is no sentence."""
     train = [("a", "b"), ("A  house.", "x"), ("y", "Zwei Häuser."), ("A house.", "Ein Haus."), ("new", "neu"), ("c", "neu")]
-    sets = {"train": zip(*train), "test": zip(("new", "neues"), ("", "")), "dev": zip(*PAIRS)}
+    train += [("A & B", "d")]  # in dev with a character reference, which cleaning replaces
+    sets = {"train": zip(*train), "test": zip(("new", "neues"), ("", "")), "dev": zip(*PAIRS, ("A &amp; B", "C"))}
     report, texts = corpus(**sets)
-    assert report["train"]["in_evaluation"] == 4 and len(texts["train.en"]) == 6
-    assert "c: 4 training pairs with a sentence of dev or test are kept; " in capsys.readouterr().err
-    sets |= {"train": zip(*train), "test": zip(("new", "neues"), ("", "")), "dev": zip(*PAIRS)}
+    assert report["train"]["in_evaluation"] == 5 and len(texts["train.en"]) == 7
+    assert "c: 5 training pairs with a sentence of dev or test are kept; " in capsys.readouterr().err
+    sets |= {"train": zip(*train), "test": zip(("new", "neues"), ("", "")), "dev": zip(*PAIRS, ("A &amp; B", "C"))}
     report, texts = corpus({"decontaminate": True}, **sets)
     assert (texts["train.en"], texts["train.de"]) == (["a", "c"], ["b", "neu"])
-    assert report["train"]["dropped"]["decontaminate"] == 4
-    assert "4 training pairs with a sentence of dev or test were dropped" in capsys.readouterr().err
+    assert report["train"]["dropped"]["decontaminate"] == 5
+    assert "5 training pairs with a sentence of dev or test were dropped" in capsys.readouterr().err
     corpus(train=zip(*[("a", "b")]), test=zip(*PAIRS), dev=zip(*PAIRS))
     assert capsys.readouterr().err == ""
 

@@ -162,6 +162,8 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
         pytest.param("hardware.K80", 10**400, "a number above 0", id="hardware"),
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
+        ("decodings.size", {"model": "demo-tiny/average", "set": "demo-test"}, "another name is expected: DVC's run cache"),
+        ("hardware.nfiles", 1.0, "params.yaml: hardware.nfiles: 'nfiles' is not possible; another name is expected"),
         ("corpora.demo.languages", ["en", "../de"], "a name of letters, digits"),
         ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
         ("runs.demo-tiny", EARLY, "can end it at step 120) writes a checkpoint every 50 steps; at most 3"),

@@ -28,6 +28,8 @@ def test_epochs_differ_in_their_batches_and_their_order(kind):
 def test_another_seed_gives_other_batches(kind):
     one, other = (kind(Pairs(), seed, 200, 100) for seed in (1, 2))
     assert any(one.batch(step).tolist() != other.batch(step).tolist() for step in range(len(one)))
+    first, second = (kind(Pairs(), seed, 200, 100).ordered(epoch) for seed, epoch in ((1, 1), (2, 0)))
+    assert [batch.tolist() for batch in first] != [batch.tolist() for batch in second], "no epoch of another seed"
     cuts = [sorted(each.sums(each.batch(step))["target_tokens"] for step in range(len(each))) for each in (one, other)]
     assert (cuts[0] != cuts[1]) == (kind is MixedBatches), "the seed also composes the rows"
 

@@ -26,7 +26,7 @@ from pipeline.workflow import hardware
 from tests.pairs import Pairs
 from tests.projects import ROOT
 from tests.refusals import refused
-from tests.small_run import RUN, Training
+from tests.small_run import RUN, Training, write_data
 from tests.trainers import files
 from transformer.checkpoint import read_tensors
 from transformer.files import read_json, write_json
@@ -152,6 +152,19 @@ def test_what_changes_during_a_training_is_not_recorded_for_it(short, monkeypatc
     assert not Path("models").exists() and len(workspace.unfinished("run")) == 1
     assert finished_without_training(short) == 0
     assert Path("models/settings.json").exists() and not workspace.unfinished("run")
+
+
+def test_a_training_on_other_data_begins_at_the_first_step_in_a_folder_of_its_own(short):
+    assert short(lambda: None) == 0
+    (place,) = Path("work/run").glob("*/")
+    before, weights = files(place), files(Path("models"))
+    shutil.rmtree("data")
+    write_data(Path(), train=61)
+    assert short(lambda: None) == 0
+    (other,) = set(Path("work/run").glob("*/")) - {place}
+    assert files(place) == before and files(Path("models")) != weights
+    steps = [json.loads(line)["step"] for line in (other / "training.jsonl").read_text().splitlines()]
+    assert steps and steps == sorted(steps), "of one training"
 
 
 def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(short):

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from pipeline import code
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
-from pipeline.workflow import costly, stage, unchanged
+from pipeline.workflow import costly, devices, stage, unchanged
 from pipeline.workflow.durations import measured, noted, seconds_of
 from pipeline.workflow.times import write_times
 from pipeline.workflow.unchanged import settings_of
@@ -124,6 +124,16 @@ def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, capsys, old, new
     status = run(lambda _: Path("params.yaml").write_text(text.replace(old, new), encoding="utf-8") and None)
     told = f"decode_set: params.yaml: {path} changed while decode_set@demo-beam ran" if path else ""
     assert bool(status) == bool(path) and capsys.readouterr().err.startswith(told)
+
+
+@pytest.mark.parametrize("kind", sorted({*code.scripts()} - {"train", "tune"}))  # which keep their work
+def test_an_edit_of_its_code_stops_a_stage(folder, capsys, monkeypatch, kind):
+    Path("work/code", kind).write_text(code.described(kind))
+    monkeypatch.setenv("DVC_STAGE", f"{kind}@demo" if "foreach" in devices.definitions()[kind] else kind)
+    monkeypatch.setattr(sys, "argv", [kind])
+    with pytest.raises(SystemExit) as ended:
+        stage.run(lambda _: monkeypatch.setattr(code, "described", lambda _: "edited"), argparse.ArgumentParser(kind))
+    assert ended.value.code == 1 and "its code changed while" in capsys.readouterr().err
 
 
 def test_an_edit_of_a_text_stops_the_stage_that_reads_it(folder, monkeypatch):
