@@ -35,7 +35,7 @@ from pipeline.scoring.bleu import PUBLISHED, measures, resampled
 from pipeline.scoring.intervals import holm
 from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig
-from pipeline.settings.selection import run_settings
+from pipeline.settings.selection import bpe_dropout, run_settings
 from pipeline.workflow import results as terminal
 from pipeline.workflow.times import duration, write_times
 from tests import browser
@@ -103,7 +103,8 @@ class Project:
             write_lines(folder / "translations/dev.last.txt", worsened(every, training.seed))
             write_lines(folder / "translations/test.average.txt", worsened(every, training.seed))
             self.write_times(run, 5025.2, COMMIT)
-            write_json(self.scores / f"corpora/{corpus}/binarise.json", {"languages": languages(params, corpus)})
+            made = {"languages": languages(params, corpus), "bpe_dropout": bpe_dropout(params, corpus)}
+            write_json(self.scores / f"corpora/{corpus}/binarise.json", made)
             for name in ("dev", "test"):
                 sources = [f"source {number}" for number in range(len(REFERENCES))]
                 write_evaluation_set(self.sets / f"{corpus}-{name}", corpus, raw=(sources, REFERENCES))
