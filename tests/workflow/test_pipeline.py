@@ -157,16 +157,16 @@ def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
         ("save_every_minutes: 10 ", "save_every_minutes: 5 ", set()),
         ("    nfc: true ", "    nfc: false ", {"normalise"}),
         ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise", "report"}),
-        ("    norm: post ", "    norm: pre ", {"train"}),
+        ("    norm: post ", "    norm: pre ", {"train", "report"}),
         ("averaging:\n    checkpoints: 5 ", "averaging:\n    checkpoints: 4 ", {"average"}),
         ("    bootstrap: 1000 ", "    bootstrap: 500 ", {"score", "collect", "report"}),
         ("  P100: 9.5", "  P100: 9.6", {"report"}),
         ("dev: [{source: text/demo/dev.en.xz, ", "dev: [{first: 9, source: text/demo/dev.en.xz, ", {"download", "report"}),
         ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "result", "report"}),
         # settings that the run does not use
-        ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", set()),
+        ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", {"report"}),
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
-        ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", set()),
+        ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", {"report"}),
     ],
 )
 def test_an_edit_to_a_setting_concerns_the_stages_that_use_it(built, old, new, stages_of):
