@@ -31,7 +31,7 @@ def work(checkpoints: Path, vocabulary: Path, text: Path, out: Path, count: int)
             f"{checkpoints} holds {len(last)} checkpoints, and averaging.checkpoints asks for {count}: "
             "lower it, or train again with more checkpoints (training.keep, training.checkpoint_every)"
         )
-    if sha256(vocabulary) != read_settings(checkpoints)[2]:
+    if sha256(vocabulary) != read_settings(checkpoints).vocabulary_sha256:
         raise UserError(
             f"{vocabulary} is not the vocabulary that {checkpoints} was trained with; run binarise and train again"
         )

@@ -16,7 +16,7 @@ from transformer.files import atomic_folder
 
 def main(arguments: argparse.Namespace) -> None:
     first, second = arguments.first, arguments.second
-    if read_settings(first)[2] != read_settings(second)[2]:
+    if read_settings(first).vocabulary_sha256 != read_settings(second).vocabulary_sha256:
         raise UserError(f"{first} and {second} have different vocabularies; two runs with the same corpus are expected")
     with atomic_folder(arguments.out) as folder:
         for number, source in enumerate((first, second), 1):

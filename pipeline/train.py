@@ -175,7 +175,8 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
     with atomic_folder(out) as folder:
         for _, path in checkpoints[-training.config.keep :]:
             shutil.copyfile(path, folder / path.name)
-        write_settings(folder, config, binarised["vocabulary_size"], binarised["vocabulary_sha256"])
+        vocabulary = binarised["vocabulary_size"], binarised["vocabulary_sha256"]
+        write_settings(folder, config, *vocabulary, training.config.max_length)
 
 
 def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:

@@ -36,7 +36,8 @@ def old_model(tmp_path) -> Path:
 
 def test_a_setting_that_an_old_model_lacks_has_its_value_of_then(old_model, monkeypatch):
     monkeypatch.setattr(checkpoint, "ModelConfig", Later)
-    config, _, _ = read_settings(old_model)
+    config, *_, longest = read_settings(old_model)
+    assert longest is None, "it is not known"
     assert config.gate == "none" and config.d_model == 8
     content = read_json(old_model / "settings.json")
     write_json(old_model / "settings.json", content | {"model": content["model"] | {"gate": "half"}})

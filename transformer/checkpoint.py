@@ -8,7 +8,7 @@ import json
 import os
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, read_saved, require
+from transformer.config.reading import Count, UserError, convert, read_saved, require
 from transformer.files import atomic, read_json, write_json
 from transformer.model import Transformer
 
@@ -81,14 +81,25 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> No
         raise UserError(f"{path}: it is of a model with other settings: {first}") from None
 
 
-def write_settings(folder: Path, config: ModelConfig, vocabulary_size: int, vocabulary_sha256: str) -> None:
-    """Write settings.json, which is needed to use the weights in `folder`."""
-    content = {"model": vars(config), "vocabulary_size": vocabulary_size, "vocabulary_sha256": vocabulary_sha256}
-    write_json(folder / SETTINGS, content)
+class Saved(NamedTuple):
+    """The content of settings.json."""
+
+    model: ModelConfig
+    vocabulary_size: int
+    vocabulary_sha256: str
+    max_length: int | None  # pieces of the longest training line, EOS included; None if earlier code wrote the file
 
 
-def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
-    """The model's settings, the vocabulary size and the sha256 of the vocabulary, from settings.json.
+def write_settings(
+    folder: Path, config: ModelConfig, vocabulary_size: int, vocabulary_sha256: str, max_length: int | None = None
+) -> None:
+    """Write settings.json, which is needed to use the weights in `folder`. `Saved` describes the content."""
+    content = Saved(config, vocabulary_size, vocabulary_sha256, max_length)._asdict()
+    write_json(folder / SETTINGS, content | {"model": vars(config)})
+
+
+def read_settings(folder: Path) -> Saved:
+    """The settings that belong to the weights in `folder`, from settings.json.
 
     A setting that did not exist when the file was written gets its value from `ModelConfig.ABSENT`. Raises UserError
     for a file that is missing, damaged or written by newer code.
@@ -99,10 +110,11 @@ def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
         config = read_saved(ModelConfig, content["model"], f"{path}: model")
         size = convert(int, content["vocabulary_size"], f"{path}: vocabulary_size")
         sha256 = convert(str, content["vocabulary_sha256"], f"{path}: vocabulary_sha256")
-    except (FileNotFoundError, KeyError, TypeError) as error:
+        longest = convert(Count | None, content.get("max_length"), f"{path}: max_length")
+    except (FileNotFoundError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is missing or damaged ({error})") from None
     require(0 < size <= MOST_PIECES, f"{path}: vocabulary_size", size, f"1 to {MOST_PIECES} pieces are expected")
-    return config, size, sha256
+    return Saved(config, size, sha256, longest)
 
 
 def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[str, Any]]:
@@ -111,8 +123,8 @@ def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[s
     settings.json is read from the same folder. Raises UserError in the cases of `read_settings`, `read_tensors` and
     `load_weights`.
     """
-    config, vocabulary_size, _ = read_settings(weights.parent)
-    model = Transformer(config, vocabulary_size)
+    settings = read_settings(weights.parent)
+    model = Transformer(settings.model, settings.vocabulary_size)
     tensors, description = read_tensors(weights)
     load_weights(model, tensors, weights)
     return model.to(device).eval(), description

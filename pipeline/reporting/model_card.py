@@ -116,7 +116,7 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] 
     if known is None or folder.resolve() != Path("models", run, "average").resolve():
         return None
     settings = within(known, "training", "settings", "model") or {}
-    same_model = read_saved(ModelConfig, settings, f"results/{run}.json") == read_settings(folder)[0]
+    same_model = read_saved(ModelConfig, settings, f"results/{run}.json") == read_settings(folder).model
     same_weights = within(known, "translations", "settings", "averaging") == description
     return known if same_model and same_weights else None
 

@@ -47,7 +47,7 @@ def exchanged(text, one, other):
 def test_each_translation_and_perplexity_is_of_its_weights_and_set(place):
     """The checkpoints are the average with the embeddings of two German words exchanged, which exchanges the words."""
     folder = model_folder(place / "average")
-    config, _, _ = read_settings(folder)
+    config = read_settings(folder).model
     average, _ = read_tensors(folder / "model.safetensors")
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
     (place / "checkpoints").mkdir()

@@ -63,10 +63,13 @@ SIZES = ["abc", "90", 9.5, True, None, [90], -5, 0, 10**7 + 1, 10**13]
 SPOILT = ["", "[]", "3", "{}", '{"model": 3}', pytest.param("[" * 100_000, id="deep")]
 
 
-@pytest.mark.parametrize("content", [*({"vocabulary_size": size} for size in SIZES), *SPOILT], ids=str)
+WRONG = [*({"vocabulary_size": size} for size in SIZES), {"max_length": 0}, {"max_length": "long"}, *SPOILT]
+
+
+@pytest.mark.parametrize("content", WRONG, ids=str)
 def test_invalid_settings_are_refused_with_the_name_of_the_file(tmp_path, settings, content):
     write_settings(tmp_path, settings(), 90, "0" * 64)
-    assert read_settings(tmp_path) == (settings(), 90, "0" * 64)
+    assert read_settings(tmp_path) == (settings(), 90, "0" * 64, None)
     path = tmp_path / "settings.json"
     path.write_text(content if isinstance(content, str) else json.dumps(json.loads(path.read_text()) | content))
     with refused("settings.json", *(f": {key}: " for key in content if isinstance(content, dict))):
