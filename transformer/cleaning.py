@@ -27,12 +27,6 @@ CONTROLS = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0)]))
 INVISIBLE = "\u00ad\u200b\ufeff"
 REMOVED = "".join(c for c in CONTROLS + INVISIBLE if c not in LINE_ENDS and c != "\n")
 
-# Chinese and Japanese have no space between sentences.
-SENTENCE_END = re.compile(
-    r"(?<=[.!?…])\s+|(?<=[.!?…]['\"”’»)\]])\s+"
-    r"|(?<=[。！？])(?![。！？」』）”’]|\s*$)\s*|(?<=[。！？][」』）”’])(?!\s*$)\s*"
-)
-
 REFERENCE = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
 # The languages with rules of their own in normalize-punctuation.perl, by their codes. All others have common rules.

@@ -1,0 +1,86 @@
+"""Sentences of hard cases, by hand in many languages; `|` stands where a sentence ends. What is divided loses nothing."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from transformer.sentences import divided, sentences
+
+CASES = """
+en She has been a pilot.| He reads.| The customer read a report.| Daniel was 78 years old.
+en Dr. Brown met Mr. and Mrs. Hill at St. Mary's.| They left at 5 p.m. with Prof. Li.
+en Use a verb, e.g. Go, i.e. a short one.| See Fig. 3 and No. 5.| No.| He said no.| Then he left.
+en J. R. R. Tolkien and C. S. Lewis wrote.| George W. Bush read.| So did I.| He left the U.S. in May.
+en He lives in the U.S.| She works for Acme Inc.| They sell pens, ink, etc.| We buy them on Main St.| It is cheap.
+en "Come!" he said.| "Stay!"| She left.| (It rained.)| "Why?" asked Tom.| He wrote: “Go.”| Then he went.
+en Wait...| What was it?| Well... it was nothing… or was it?!| Yes!!| Oh.
+en It costs 3.14 or 1,000.50 dollars.| Visit www.example.org/a.b?c=d.| Write to a.b@example.org.| Version 2.0 is out.
+en 1. Open the door.| 2. Close it.| (a) That is all.| He was 78.| 3 men came.
+en all is lower case here.| nobody types capitals.| why not?| ok!| see mr. hill
+en The work of art.| Tom saw it in Jan. 2020 (see vol. 2).| iPhones are new.| In 1999.| Then (?) it ended.
+en no mark at all
+de Dr. Meyer kam am 3. Oktober, z. B. mit dem Zug.| Dann ging er.
+de „Komm!“| Dann kam sie.| »Geh!«| Er ging.| „Wann?“, fragte sie.| Er sagte: „Nie.“| Sie schwieg.
+de Am 24. Dezember 1999 kam Ludwig XIV. König war er, d. h. Herrscher.| Er starb 1999.| Seine Frau lebt.
+de Die Firma Meyer & Co. KG (vgl. Abs. 3, S. 5) verkauft Äpfel, Birnen usw. z.B. in Köln.| Hauptstr. 5 ist ihr Sitz.
+de Er wurde 3.| Dann ging er.| Im 2. Weltkrieg war u. a. Prof. Dr. Kurt W. Schmidt dort.| 5 Kinder kamen.
+de 1. Der Mann liest.| 2. Die Frau schläft.| Auf diese Art.| Tom lacht ...| Und jetzt?
+fr « Viens ! »| Puis elle partit.| « Où ? », dit M. Dupont.| Il a ri… et Mme Roy aussi.
+fr Il aime les fruits, p. ex. les pommes, etc.| Elle est née en 50 av. J.-C. à Rome.| J.-P. Sartre écrit.| Quoi ?!| Rien.
+es ¿Qué hora es?| ¡No sé!| El Sr. Gómez y la Dra. Ruiz viven en EE. UU. desde 1990.| «¡Ven!»| Luego se fue.
+it Il sig. Rossi e la dott.ssa Bianchi comprano mele, pere, ecc.| Poi vanno via.| «Dove?»| Non lo so.
+pt O Sr. Silva e a Dra. Lima, p. ex., leram o art. 5.| Depois saíram.| “Onde?”| Ela riu.
+nl Dhr. De Vries kocht bijv. Appels, d.w.z. fruit.| Hij ging weg.| Mevr. Smit bleef.
+sv Han köpte bl.a. Äpplen, t.ex. Gravenstein, den 3. maj.| Hon gick.| S:t Erik var kung.
+da Han kom d. 3. maj, f.eks. Med toget.| Hun gik.| Kl. 10.30 kom dr. Hansen.
+fi Hän tuli 3. lokakuuta, esim. Turkuun.| Sitten hän lähti klo 10.| Hän on 78.
+pl Prof. Nowak i dr Kowalski czytali, np. Lema, tj. książki.| Potem wyszli.| To był 3. maja.
+cs Pan prof. Novák přišel 3. října, např. Vlakem, tzn. pozdě.| Pak odešel.| Krk.| Nos.
+ru А. С. Пушкин жил на ул. Пушкина, т. е. в г. Москве.| Потом он уехал в 1999 г. из города.| «Где?»| Он ушёл.
+uk Він жив на вул. Франка, т. зв. Домі.| Потім він пішов.| «Де?»| Там.
+tr Dr. Yılmaz 3. katta oturuyor, örn. Ankara'da.| Sonra gitti.| Nerede?| Evde.
+el Τι κάνεις;| Καλά.| Ο κ. Παππάς, π.χ. Ο Νίκος, ήρθε.| «Πού;»| Εκεί· ναι.
+hi वह आया।| फिर वह गया।| डॉ. शर्मा कहाँ हैं?| “यहाँ!”| अच्छा।|वह हँसा।
+bn সে এল।| তারপর সে গেল।| কেন?
+ur وہ آیا۔| پھر گیا۔| کیوں؟| ہاں!
+ar ذهب د. أحمد إلى البيت.| ثم عاد.| لماذا؟| نعم!
+he הוא בא.| היא הלכה.| למה?| ככה!
+zh 他说：“你好！”|他走了。|真的？|是的……很好。|“好。”|价格是3.14元。
+ja 漢字を読む。|「本当？」と言う。|なに？！|はい。| 『はい。』|次の文（例）。|終わり
+ko 그는 왔다.| 그녀는 갔다.| 왜?| 3.5초 걸렸다.
+hy Նա եկավ։| Հետո գնաց։
+am እሱ መጣ።| ከዚያ ሄደ።| ለምን?
+th เขามา แล้วเธอก็ไป
+my သူလာတယ်။| သူမသွားတယ်။
+km គាត់មក។| នាងទៅ។
+xx Dr. Who came.| He left ♪ and sang.| ♪ La la!| ♪ Oh
+"""
+TABLE = [line.split(" ", 1) for line in CASES.strip().split("\n")]
+
+
+@pytest.mark.parametrize("language, marked", TABLE, ids=[f"{code}-{number}" for number, (code, _) in enumerate(TABLE)])
+def test_sentences_end_where_a_reader_ends_them(language, marked):
+    found = sentences(marked.replace("|", ""), language)
+    assert [sentence.strip() for sentence in found] == [sentence.strip() for sentence in marked.split("|")]
+
+
+TEXT = st.text(st.sampled_from('aB1 .!?…;:,“”»«"()\n\r\u2028।。؟\u00a0') | st.characters(), max_size=60)
+
+
+@settings(deadline=None)
+@given(TEXT, st.sampled_from(["", "en", "de-AT", "zh_Hans", "el"]))
+@example("\r\n\n A. B.\n", "en")
+def test_what_is_divided_loses_nothing(text, language):
+    assert "".join(sentences(text, language)) == text
+    whole = divided(text, lambda line: line, language)
+    assert re.sub(r"\s", "", whole.joined(whole.sentences, "en")) == re.sub(r"\s", "", text)
+    breaks = re.compile("[\n\r\v\f\x85\u2028\u2029]")
+    assert breaks.findall(whole.joined(whole.sentences, "en")) == breaks.findall(text)
+
+
+def test_long_lines_take_time_in_proportion_to_their_length():
+    """A quadratic search would take minutes."""
+    for part in ("word ", "a. ", "! ", ".", " ", "\n", "。", "A. B. ", "(", '"', "»"):
+        assert "".join(sentences(part * 20_000, "de")) == part * 20_000

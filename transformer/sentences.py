@@ -1,0 +1,134 @@
+"""Divides text into lines and sentences, and joins the translations of the sentences again.
+
+A mark such as "." ends a sentence if white space and a word follow that can begin a sentence, and if the word before it is
+no abbreviation, initial, ordinal or number of a list. Marks with no other use end a sentence in any case. The parts of a
+line, joined, are the line.
+
+transformer/abbreviations.py has facts of languages. The others have the rules for all: initials, letters with points
+(`i.e.`), and words without a vowel (`Dr.`).
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+
+from transformer.abbreviations import WORDS
+
+BREAK = re.compile(r"([\n\r\v\f\x85\u2028\u2029]\s*)")
+WIDE = "。！？｡।॥။។"  # no white space has to follow these
+CERTAIN = WIDE + "؟۔։።፧፨།᱾᱿᠃꯫⸮"
+CLOSERS = "[\"'”’»›)\\]}」』）］】》〉]|(?<![。！？｡])[“‘«‹]"
+END = re.compile(rf"([.!?…‼⁇⁈⁉;\u037e{CERTAIN}]+|፡፡)((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
+START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w+)")
+LETTERED = re.compile(r"\(?\w{1,3}\)\s")
+LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
+ROMAN = re.compile(r"[IVXLC]{2,}")
+NEAR = 64  # characters before and after a mark that are looked at
+# Languages with ordinals such as `3.`, with words without a vowel, and with no space between sentences
+ORDINALS = re.compile("de|lb|da|nb|nn|no|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu")
+VOWELLESS = re.compile("cs|sk|sl|hr|sr|bs|mk|bg")
+UNSPACED = re.compile("zh|yue|wuu|lzh|ja")
+
+
+def language_of(code: str) -> str:
+    """The code of a language without script and region."""
+    return re.split("[-_]", code.lower())[0]
+
+
+@cache
+def words_of(code: str) -> tuple[frozenset[str], ...]:
+    """The words of a language, as in `Words`."""
+    return tuple(frozenset(words.split()) for words in WORDS.get(code, WORDS[""]))
+
+
+def sentences(line: str, language: str = "") -> list[str]:
+    """The sentences of a line with the white space after each. `language` is a code such as de or de-AT."""
+    code, parts = language_of(language), list[str]()
+    begin = scanned = 0
+    worded, cased = False, any(map(str.isupper, line))
+    for found in END.finditer(line):
+        worded = worded or any(map(str.isalnum, line[scanned : found.start()]))
+        scanned = found.end()
+        if worded and found.end() < len(line) and ends(line, begin, found, code, cased):
+            parts.append(line[begin : found.end()])
+            begin, worded = found.end(), False
+    return [*parts, line[begin:]]
+
+
+def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool:
+    """Whether a sentence that begins at `begin` ends with the marks of `found`. `cased`: the line has capital letters."""
+    mark, closers, gap = found.groups()
+    if not gap:
+        after = line[found.end()]
+        quoted = closers and "\u3041" <= after <= "\u309f"  # 「...」と goes on
+        return mark[-1] in WIDE and not quoted and (after.isalpha() or after in "「『（“‘《【")
+    if mark.strip(";\u037e") == "" and code != "el":
+        return False
+    if not (start := START.match(line, found.end(), found.end() + NEAR)):
+        return False
+    word = start[1]
+    if mark[-1] in CERTAIN or mark == "፡፡":
+        return True
+    lower = cased and word[0].islower() and word == word.lower() and not LETTERED.match(line, found.end())
+    if lower or line[found.start() - 1] in "([":
+        return False
+    if mark != ".":
+        return not (word[0].isdigit() and mark[0] in ".…")
+    return not LISTED.fullmatch(line, begin, found.start()) and point_ends(
+        line[max(begin, found.start() - NEAR) : found.start()], word, code
+    )
+
+
+def point_ends(before: str, word: str, code: str) -> bool:
+    """Whether a sentence ends with a point between the text `before` and a sentence that would begin with `word`."""
+    never, others, numbered, starting = words_of({"no": "nb", "nn": "nb"}.get(code, code))
+    *earlier, last = before.split(" ")
+    last = last.lstrip("\"'“”„‚‘’«»‹›([{¿¡")
+    number, starts = word[0].isdigit(), word[0].upper() + word[1:] in starting
+    names = [last]
+    while earlier and len(part := earlier.pop()) <= 4 and part.endswith("."):
+        names.append(part + names[-1])  # z. B. is z.B
+    names += [name.replace(name[0], name[0].lower(), 1) for name in names if len(name) > 1 and name[0].isupper()]
+    counted = last.endswith("str") or any(name in numbered for name in names)  # Hauptstr. 5
+    if any(name in never for name in names) or (counted and (number or ROMAN.fullmatch(word))):
+        return False
+    if last.isdigit() or ROMAN.fullmatch(last):
+        ordinal = ORDINALS.fullmatch(code) and (len(last) < 3 or not last.isdigit())
+        return starts or not ordinal
+    return starts or not (any(name in others for name in names) or abbreviated(last, code))
+
+
+def abbreviated(word: str, code: str) -> bool:
+    """Whether a word looks like an abbreviation: initials, or letters of an alphabet without a vowel."""
+    parts = [part for part in re.split("[.-]", word) if part]
+    if parts and all(len(part) == 1 and part.isalpha() and part < "\u1100" for part in parts):
+        return True
+    latin = word.isalpha() and word.isascii() and not word.isupper()
+    return latin and not VOWELLESS.fullmatch(code) and not set(word.lower()) & set("aeiouy")
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A text as lines of sentences, and the line break after each line with the white space that follows it."""
+
+    lines: list[list[str]]
+    breaks: list[str]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [sentence for line in self.lines for sentence in line]
+
+    def joined(self, translations: Iterable[str], language: str) -> str:
+        """The translations of the sentences, in order, in a text with the same lines. `language` is theirs."""
+        given, space = iter(translations), "" if UNSPACED.fullmatch(language_of(language)) else " "
+        lines = [space.join(filter(None, islice(given, len(line)))) for line in self.lines]
+        return "".join(line + end for line, end in zip(lines, self.breaks))
+
+
+def divided(text: str, clean: Callable[[str], str], language: str) -> Divided:
+    """The lines of `text`, each cleaned and then divided into its sentences."""
+    parts = BREAK.split(text)
+    lines = [[part.strip() for part in sentences(clean(line), language)] for line in parts[::2]]
+    return Divided(lines, [*parts[1::2], ""])
