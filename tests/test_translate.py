@@ -20,7 +20,7 @@ from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.projects import ROOT
 from transformer.checkpoint import SETTINGS, WEIGHTS
-from transformer.cleaning import SENTENCE_END
+from transformer.files import read_json, write_json
 from transformer.translator import Translator
 
 COMMAND = [sys.executable, "-m", "pipeline.commands.translate"]
@@ -117,10 +117,23 @@ def test_a_long_line_is_refused_by_its_number_or_split_at_the_ends_of_sentences(
     refused(shell(text + b"the cat " * 3600, "--split"), "line 3 has a sentence of", 2)
 
 
-def test_sentences_end_without_a_space_in_chinese_and_japanese():
-    text = "漢字を読む。「本当？」と言う。なに？！はい。 A sentence. Another."
-    sentences = ["漢字を読む。", "「本当？」", "と言う。", "なに？！", "はい。", "A sentence.", "Another."]
-    assert SENTENCE_END.split(text) == sentences
+def test_a_line_of_which_a_part_may_be_missing_is_named_once_with_the_remedy(shell, folder, monkeypatch):
+    """Lines end with CRLF. In blocks of one line, too."""
+    monkeypatch.setattr(translate, "BLOCK", 1)
+    text = f"{SENTENCE}\r\n\r\n{SENTENCE}. Another!\r\nNo! Yes.\r\n".encode()
+    status, whole, err = shell(text)
+    assert (status, whole.count(b"\n")) == (None, 4) and b"\r" not in whole
+    assert err.startswith("translate: line 3 has 2 sentences") and "--split" in err and err.count("\n") == 1
+    parts = Translator.load(folder)([f"{SENTENCE}.", "Another!", "No!", "Yes."])
+    assert shell(text, "--split") == (None, "{}\n\n{} {}\n{} {}\n".format(TRANSLATION, *parts).encode(), "")
+
+
+def test_a_sentence_longer_than_those_of_the_training_is_named_once(shell, folder, tmp_path):
+    limited = Path(shutil.copytree(folder, tmp_path / "limited"))
+    write_json(limited / SETTINGS, read_json(limited / SETTINGS) | {"max_length": 10})
+    text = f"{SENTENCE}\n{SENTENCE} {SENTENCE}. A.\n".encode() * 2
+    status, _, err = shell(text, "--split", model=str(limited))
+    assert status is None and re.fullmatch(r"translate: line 2 has a sentence of \d+ pieces, .* on at most 9\n", err)
 
 
 def test_a_file_without_line_breaks_is_refused(shell):
@@ -246,6 +259,11 @@ def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translat
     status, printed, _ = evaluated("--output", str(tmp_path / "kept"))
     assert status == 0 and (tmp_path / "kept").read_text(encoding="utf-8") == "".join(f"{line}\n" for line in TRANSLATIONS)
     assert f"{len(LINES)} pairs\n" in printed
+    (tmp_path / "source").write_text("".join(f"{line}. {line}!\r\n" for line in LINES))
+    assert "line 1 has 2 sentences" in evaluated("--output", str(tmp_path / "kept"))[2]
+    assert "sentences" not in evaluated("--split", "--output", str(tmp_path / "kept"))[2]
+    expected = Translator.load(folder)([f"{line}. {line}!" for line in LINES], split=True)
+    assert (tmp_path / "kept").read_text(encoding="utf-8").split("\n") == [*expected, ""]
     assert f"\nbleu-13a  {BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f} " in re.sub(" {2,}", "  ", printed)
     said = evaluated("--output", str(tmp_path))[2]
     assert said == f"evaluate: --output: {tmp_path} is not a regular file; the path of a file is expected\n"

@@ -20,7 +20,8 @@ from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vo
 from tests.projects import ROOT
 from tests.refusals import refused
 from transformer import Translator
-from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
+from transformer.alignment import attention_weights_of, links, words_of_given, words_of_source, words_of_target
+from transformer.cleaning import cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
 from transformer.config.vocabulary import BOS, EOS
@@ -58,8 +59,32 @@ def test_a_decoder_setting_by_keyword_holds_for_the_call_or_for_the_translator(t
     assert translate.config.beam == 4
     pieces = len(translate.encode(translate.normalise(LINES[:1]))[0])
     assert translate(LINES[0], batch_tokens=4 * pieces) == TRANSLATIONS[0]
-    with pytest.raises(UserError, match=f"at most {pieces - 1} are possible"):
+    with pytest.raises(UserError, match=f"a batch takes {pieces - 1}"):
         translate(LINES[0], batch_tokens=4 * pieces - 1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_split_translates_each_sentence_and_keeps_line_breaks(translate):
+    one, two = translate([f"{LINES[0]}.", f"{LINES[1]}!"])
+    text = f"\n{LINES[0]}. {LINES[1]}!\r\n\r\n \n  {LINES[1]}!\u2028{LINES[0]}."
+    assert translate(text, split=True) == f"\n{one} {two}\r\n\r\n \n  {two}\u2028{one}"
+    assert translate(["", " \u200b", f"{LINES[0]}.\n", "\n\n"], split=True) == ["", "", f"{one}\n", "\n\n"]
+    japanese = dataclasses.replace(
+        translate, text_config=dataclasses.replace(translate.text_config, languages=("en", "ja"))
+    )
+    assert japanese(f"{LINES[0]}. {LINES[1]}!", split=True) == one + two, "no space in the language of the translation"
+
+
+def test_the_first_text_of_which_a_part_may_be_missing_is_warned_about_once(translate):
+    fresh = dataclasses.replace(translate, said=[])
+    with pytest.warns(UserWarning, match=r"^line 2 has 2 sentences, .*; split=True translates each$") as said:
+        assert len(fresh([LINES[0], "A.\nB", "A. B. C."])) == 3
+        fresh("A. B.", n_best=2)
+        fresh.using(beam=2)("A. B.")
+    assert [each.filename for each in said] == [__file__]
+    fresh = dataclasses.replace(fresh, said=[], max_length=6)
+    with pytest.warns(UserWarning, match=r"^line 1 has a sentence of \d+ pieces, and the model was trained on at most 5$"):
+        fresh(" ".join(LINES), split=True)
 
 
 def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(translate):
@@ -68,11 +93,11 @@ def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(t
     parts = translate([f"{LINES[0]}.", f"{LINES[1]}."])
     assert translate([long, LINES[0], ""], split=True, **few) == [" ".join(parts), TRANSLATIONS[0], ""]
     assert translate(long, split=True, **few) == " ".join(parts)
-    with refused("the text: line 1 is ", "pieces long"):
+    with refused("line 1 has ", "pieces, and a batch takes ", "split=True"):
         translate(long, **few)
     with refused("split joins translations; it is not possible with n_best"):
         translate(long, split=True, n_best=0)
-    with refused("line 3 has a sentence of ", "divide it"):
+    with refused("line 3 has a sentence of ", "divide this sentence"):
         translate([LINES[0], "", f"{LINES[0]}. {' '.join(LINES * 2)}"], split=True, **few)
 
 
@@ -205,6 +230,28 @@ def test_every_word_has_its_pieces_and_no_other(bytes_vocabulary, words):
         of_word = [[id for id, word in zip(ids, found) if word == number] for number in range(len(words))]
         assert [text.strip(" ") for text in bytes_vocabulary.decode(of_word)] == words
         assert set(found) <= {-1, *range(len(words))}
+
+
+@pytest.mark.parametrize(
+    ("given", "line", "expected"),
+    [  # the words that were given of each word of the line
+        ("She reads ; he does not .", "She reads; he does not.", [0, 1, 2, 3, 4, 5, 6]),
+        ("a\u200b b \u200b c\u200b", "a b c", [0, 1, 3]),
+        ("« Viens ! » dit &quot; il &quot;", '"Viens!" dit "il"', [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("a\n\tb\u3000c", "a b c", [0, 1, 2]),
+        ("10\u00a0000 ä 漢字", "10.000 ä 漢字", [0, 1, 2, 3]),
+        ("\u200b", "", []),
+    ],
+)
+def test_words_are_those_that_were_given(bytes_vocabulary, given, line, expected):
+    """Words of the vocabulary are letters here, and rare characters are bytes."""
+    clean = cleaner(entities=True, nfc=True, punctuation=False, language="en")
+    (ids,) = bytes_vocabulary.encode([line])
+    pieces = bytes_vocabulary.pieces(ids)
+    found = words_of_given(pieces, line, given, lambda text: clean(text + "\n")[:-1])
+    assert list(dict.fromkeys(word for word in found if word >= 0)) == expected
+    if given == line:
+        assert found == words_of_source(pieces)
 
 
 def test_a_space_of_several_bytes_begins_no_word(bytes_vocabulary):

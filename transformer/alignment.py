@@ -5,9 +5,12 @@ Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
 
 import copy
 import math
+import re
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from functools import partial
 from itertools import accumulate
+from statistics import mode
 
 from torch import Tensor
 
@@ -81,6 +84,34 @@ def words_of_source(pieces: Sequence[str]) -> list[int]:
     The character U+2581 counts as a space, because pieces write a space as U+2581.
     """
     return words_of(pieces, [beginning.replace(SPACE, " ") for beginning in accumulate(pieces)])
+
+
+def words_of_given(pieces: Sequence[str], line: str, given: str, clean: Callable[[str], str]) -> list[int]:
+    """The number of the word of the text `given` that each piece of the normalised `line` comes from, or -1."""
+    owners, found = owners_of(line, given, clean), list[int]()
+    before = place = 0
+    for piece, word in zip(pieces, words_of_source(pieces)):
+        place = place if word == before else 0
+        byte = re.fullmatch("<0x(..)>", piece)  # the first byte of a character stands for it
+        size = int(byte[1], 16) >> 6 != 2 if byte else len(piece.strip(SPACE))
+        found.append(-1 if word < 0 else mode(owners[word][place : place + size] or owners[word][:place][-1:]))
+        before, place = word, place + size
+    return found
+
+
+def owners_of(line: str, given: str, clean: Callable[[str], str]) -> list[list[int]]:
+    """For each word of the normalised `line`, the number of the word of `given` that each of its characters comes from.
+
+    Where words differ, `clean` says how many characters each word of `given` has become.
+    """
+    words, after, owners = given.split(), line.replace(SPACE, " ").split(), list[int]()
+    for same, i, end, j, last in SequenceMatcher(None, words, after).get_opcodes():
+        cleaned = [word if same == "equal" else "".join(clean(word).split()) for word in words[i:end]]
+        source = [number for number, word in enumerate(cleaned, i) for _ in word] or [max(i - 1, 0)]
+        size = sum(map(len, after[j:last]))
+        owners += [source[place * len(source) // size] for place in range(size)]
+    of_characters = iter(owners)
+    return [[next(of_characters) for _ in word] for word in after]
 
 
 def words_of_target(vocabulary: Vocabulary, ids: Sequence[int]) -> list[int]:

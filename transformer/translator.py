@@ -10,7 +10,6 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
@@ -18,9 +17,9 @@ import torch
 from torch import Tensor
 
 from transformer import hub
-from transformer.alignment import WeightsOf, attention_weights_of, links, words_of_source, words_of_target
+from transformer.alignment import WeightsOf, attention_weights_of, links, words_of_given, words_of_target
 from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model, read_settings
-from transformer.cleaning import SENTENCE_END, cleaner
+from transformer.cleaning import cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read, read_saved, require, shown
 from transformer.config.text import TEXT, TextConfig
@@ -33,6 +32,8 @@ from transformer.files import read_json
 from transformer.layout import pad
 from transformer.memory import enough_memory
 from transformer.model import Transformer
+from transformer.sentences import Divided
+from transformer.sources import Sources, warn
 from transformer.vocabulary import Vocabulary
 
 MOST = 10_000  # hypotheses of a line
@@ -41,7 +42,7 @@ Many: TypeAlias = list[str] | tuple[str, ...]
 
 
 @dataclass
-class Translator:
+class Translator(Sources):
     """A trained model that translates text."""
 
     model: Transformer  # in float32
@@ -50,15 +51,19 @@ class Translator:
     description: dict[str, Any]  # from the file of the weights, for example the averaged steps
     others: Sequence[Transformer] = ()  # the other models of an ensemble, in float32
     text_config: TextConfig | None = None
+    max_length: int | None = None  # pieces of the longest line of the training, EOS included; None if it is not known
+    say: Callable[[str], object] = warn  # names the first line of which a part may be missing
+    said: list[str] = field(default_factory=list)  # what was said; copies of the translator share it
     decoders: list[Transformer] = field(init=False)  # `model` and `others`, or their copies in bfloat16
     calls: int = field(init=False, default=0)  # the prefixes that the latest call of `n_best` scored
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config, self.model.config.d_model)
         self.clean: Callable[[str], str] = lambda text: text
+        self.languages = self.text_config.languages if self.text_config else ("", "")
         if text := self.text_config:
             switches = {"entities": text.entities, "nfc": text.nfc, "punctuation": text.punctuation}
-            self.clean = cleaner(**switches, language=text.languages[0])
+            self.clean = cleaner(**switches, language=self.languages[0])
         self.decoders = [model_in(self.config.precision, model) for model in (self.model, *self.others)]
 
     @classmethod
@@ -106,9 +111,10 @@ class Translator:
         with enough_memory("in loading the model", f"its {SETTINGS} may be damaged; otherwise use a larger machine"):
             model, description = load_model(weights, device)
         pieces = Vocabulary(vocabulary)
-        if pieces.sha256 != read_settings(weights.parent)[2]:
+        settings = read_settings(weights.parent)
+        if pieces.sha256 != settings.vocabulary_sha256:
             raise UserError(f"{vocabulary} is not the vocabulary that {weights} was trained with")
-        return cls(model, pieces, config, description, text_config=text_config)
+        return cls(model, pieces, config, description, text_config=text_config, max_length=settings.max_length)
 
     def using(self, **settings: Any) -> "Translator":
         """The same model with other decoder settings; bfloat16 needs one copy. Raises UserError for an invalid setting."""
@@ -138,10 +144,11 @@ class Translator:
         """The translation of a line, or of each line of a list, in order.
 
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
-        of at most `n_best` Hypothesis objects, best first. Those ranked below the beam are poor. With `split`, a line that
-        is too long for a batch is translated sentence by sentence. `settings` are those of `DecodingConfig` that differ in
-        this call. Line feeds in a line become spaces. Raises UserError as `normalise`, `hypotheses` and `using` do, and
-        for a `text` that is neither a str nor a list.
+        of at most `n_best` Hypothesis objects, best first. Those ranked below the beam are poor. With `split`, each
+        sentence is translated by itself, and the line breaks stay. Without, a line is one sentence, and line feeds become
+        spaces; the first line of which the model may translate a part only is warned about, once. `settings` are those of
+        `DecodingConfig` that differ in this call. Raises UserError as `prepared`, `hypotheses` and `using` do, and for a
+        `text` that is neither a str nor a list.
         """
         if not isinstance(text, Iterable):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
@@ -150,16 +157,10 @@ class Translator:
         if split:
             if n_best is not None or scores or attention or alignment:
                 raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
-            parts = translator.divided(translator.normalise(lines))
-            for place, sentences in enumerate(parts, 1):
-                if (longest := max(map(len, translator.encode(sentences)))) > translator.longest:
-                    said = f"line {place} has a sentence of {longest:,} pieces, and a batch takes {translator.longest:,}"
-                    raise UserError(f"{said}; divide it, or raise batch_tokens")
-            every = translator.hypotheses([sentence for sentences in parts for sentence in sentences], "the text")
-            given = (first.text for first, *_ in every)
-            joined = [" ".join(filter(None, islice(given, len(sentences)))) for sentences in parts]
+            joined = translator.joined(list(translator.prepared(lines, split=True)))
             return joined[0] if isinstance(text, str) else joined
-        results: list[Any] = translator.hypotheses(translator.normalise(lines), "the text", number, attention, alignment)
+        normalised = [sentence for each in translator.prepared(lines) for sentence in each.sentences]
+        results: list[Any] = translator.hypotheses(normalised, "the text", number, attention, alignment, given=lines)
         if n_best is None:
             results = [first for first, *_ in results]
             if not (scores or attention or alignment):
@@ -175,27 +176,14 @@ class Translator:
         """The maximum number of pieces of a line: batch_tokens divided by the beam."""
         return max(1, self.config.batch_tokens // self.config.beam)
 
-    def normalise(self, lines: Sequence[str]) -> list[str]:
-        """The lines, normalised like the training text. Line feeds become spaces in any case.
-
-        Raises UserError for a line that is not a str, and for half of a surrogate pair, which is no character.
-        """
-        for number, line in enumerate(lines, 1):
-            if not isinstance(line, str):
-                raise UserError(f"line {number} is {shown(line)}; text is expected")
-            try:
-                line.encode()
-            except UnicodeEncodeError:
-                raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected") from None
-        return [self.clean(line.replace("\n", " ") + "\n")[:-1] for line in lines]
-
-    def divided(self, lines: list[str]) -> list[list[str]]:
-        """The parts of each normalised line: the line or, if it is too long for a batch, its sentences."""
-        encoded = zip(lines, self.encode(lines))
-        return [[line] if len(ids) <= self.longest else SENTENCE_END.split(line) for line, ids in encoded]
-
     def encode(self, lines: list[str]) -> list[list[int]]:
         return self.vocabulary.encode(lines, self.config.threads)
+
+    def joined(self, texts: Sequence[Divided]) -> list[str]:
+        """The translation of each text, whose sentences are translated one by one."""
+        found = self.hypotheses([sentence for text in texts for sentence in text.sentences], "the text")
+        translations = (first.text for first, *_ in found)
+        return [text.joined(translations, self.languages[1]) for text in texts]
 
     def n_best(
         self,
@@ -233,31 +221,39 @@ class Translator:
         return results
 
     def hypotheses(
-        self, lines: list[str], name: str, n_best: int = 1, attention: bool = False, alignment: bool = False
+        self,
+        lines: list[str],
+        name: str,
+        n_best: int = 1,
+        attention: bool = False,
+        alignment: bool = False,
+        given: Sequence[str] | None = None,
     ) -> list[list[Hypothesis]]:
-        """At most `n_best` hypotheses of each normalised line.
+        """At most `n_best` hypotheses of each normalised line. Alignments count the words of the lines that were `given`.
 
         Raises UserError as `n_best` does, and if `n_best` is not a whole number from 1 to MOST.
         """
         valid = isinstance(n_best, int) and 0 < n_best <= MOST
         require(valid, "n_best", n_best, f"a whole number from 1 to {MOST:,} is expected")
-        found = zip(self.encode(lines), self.n_best(lines, name, n_best))
         weights_of = attention_weights_of(self.model) if attention or alignment else None
-        return [
-            [self.hypothesis(source, translation, weights_of, attention, alignment) for translation in translations]
-            for source, translations in found
-        ]
+        results = list[list[Hypothesis]]()
+        for line, text, source, found in zip(lines, given or lines, self.encode(lines), self.n_best(lines, name, n_best)):
+            pieces = self.vocabulary.pieces(source)
+            words = words_of_given(pieces, line, text, self.normalised) if alignment else None
+            results.append([self.hypothesis(source, each, weights_of, attention, words) for each in found])
+        return results
 
     def hypothesis(
-        self, source: list[int], one: Translation, weights_of: WeightsOf | None, attention: bool, alignment: bool
+        self, source: list[int], one: Translation, weights_of: WeightsOf | None, attention: bool, words: list[int] | None
     ) -> Hypothesis:
+        """The hypothesis of a translation. With the `words` of the source's pieces, it has an alignment."""
         if not source:
-            return Hypothesis("", one.score, [], [], alignment=[] if alignment else None)
+            return Hypothesis("", one.score, [], [], alignment=None if words is None else [])
         pieces, (text,) = self.vocabulary.pieces, self.text([one])
         cross = self.attention(source, one.ids, weights_of)["cross"] if weights_of else None
         aligned = None
-        if cross is not None and alignment:
-            aligned = links(cross, words_of_source(pieces(source)), words_of_target(self.vocabulary, one.ids))
+        if cross is not None and words is not None:
+            aligned = links(cross, words, words_of_target(self.vocabulary, one.ids))
         sides = [*pieces(source), "</s>"], [*pieces(one.ids), "</s>"]
         return Hypothesis(text, one.score, *sides, cross if attention else None, aligned)
 

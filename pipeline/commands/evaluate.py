@@ -1,11 +1,12 @@
 """Score a translation of any text by every measure, or compare two systems on one test set.
 
-    python -m pipeline.commands.evaluate RUN SOURCE REFERENCE [--output FILE]
+    python -m pipeline.commands.evaluate RUN SOURCE REFERENCE [--split] [--output FILE]
     python -m pipeline.commands.evaluate SYSTEM --against SYSTEM [--metric bleu-13a]
 
 The first form translates SOURCE with RUN, a run of params.yaml or a model folder, and prints all measures of
 pipeline/scoring/bleu.py with 95% intervals and signatures. SOURCE and REFERENCE match line by line. The source is
-normalised as the training text was; the reference is not changed. `--output` writes the translations to FILE.
+normalised as the training text was; the reference is not changed. `--split` translates each sentence of a line by itself.
+`--output` writes the translations to FILE.
 
 The second form prints the score of the second system minus that of the first, with its interval. A system is a run, a
 decoding, or a file with a translation of each line of the test set, but not both are files. A run translates the test set
@@ -22,6 +23,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -42,7 +44,7 @@ from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, is_folder, translator_of
 from pipeline.workflow.results import in_columns
 from pipeline.workflow.translating import best
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, placed
 from transformer.files import write_lines
 
 
@@ -75,7 +77,12 @@ def evaluate(arguments: argparse.Namespace) -> None:
         )
     if said := not_known(translator.text_config.languages[1:]):
         print(f"evaluate: {said}", file=sys.stderr)
-    lines = translator.text(best(translator, translator.normalise(source), str(arguments.source)).translations)
+    translator.say = partial(print, "evaluate:", file=sys.stderr)
+    with placed(str(arguments.source), ": "):
+        parts = list(translator.prepared((line.replace("\r", " ") for line in source), arguments.split, option="--split"))
+    sentences = [sentence for part in parts for sentence in part.sentences]
+    found = iter(translator.text(best(translator, sentences, str(arguments.source)).translations))
+    lines = [part.joined(found, translator.languages[1]) for part in parts]
     scored = scores(lines, reference, translator.text_config.languages[1], settings)
     print(f"{arguments.system} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
     if output:
@@ -165,7 +172,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     texts = [arguments.source, arguments.reference]
-    if (arguments.against is None) == (None in texts) or (arguments.against and any(texts)):
+    if (arguments.against is None) == (None in texts) or (arguments.against and any([*texts, arguments.split])):
         raise UserError("either SOURCE and REFERENCE, or --against and a second system, are expected")
     if arguments.against:
         compare(arguments)
@@ -180,6 +187,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("reference", type=Path, nargs="?", help="reference translations, one segment per line")
     options.add_argument("--encoding", help="of SOURCE and REFERENCE, if not UTF-8, such as latin-1")
     options.add_argument("--output", type=Path, help="a file for the translations")
+    options.add_argument("--split", action="store_true", help="translate each sentence of a line by itself")
     options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
     options.add_argument("--metric", help="for --against: a measure of BLEU or chrF (default: bleu-13a for most languages)")
     return options

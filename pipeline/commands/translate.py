@@ -8,6 +8,9 @@ Without --n-best, each line of input gives one line of output. An empty line has
 columns: the number of the input line (--n-best), the score (--scores), the translation, and the alignment (--alignment) in
 Pharaoh's format: i-j aligns source word i with target word j, counted from 0.
 
+The model is trained on sentences. It may translate only a part of a line with several; the first such line is named, and
+--split translates each sentence by itself. So is the first sentence that is longer than those of the training.
+
 Lines are read in blocks and translated in batches of similar length, so memory does not grow with the input. The first
 line that is not UTF-8, or too long for a batch, ends the translation; the lines before it are translated.
 """
@@ -18,12 +21,14 @@ import select
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from pipeline.corpora.forms import unmarked
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, translator_of
 from transformer.config.reading import UserError
 from transformer.files import naming
+from transformer.sentences import Divided
 from transformer.translator import Hypothesis, Translator
 
 BLOCK = 1024  # lines on a CPU; on a GPU, whose batches are larger, 16 times as many
@@ -59,40 +64,39 @@ def paused(descriptor: int) -> bool:
     return not select.select([descriptor], [], [], PAUSE)[0]
 
 
-def valid(translator: Translator, block: list[bytes], before: int, split: bool) -> Iterator[str]:
-    """Yield the lines of a block. Raises UserError for the first one that is not UTF-8 or is too long for a batch.
-
-    If `split`, only a sentence can be too long. `before` is the number of lines before the block.
-    """
+def decoded(block: list[bytes], before: int) -> Iterator[str]:
+    """Yield the lines of a block. Raises UserError for the first one that is not UTF-8. A carriage return is a space."""
     for number, line in enumerate(block, before + 1):
         try:
-            text = line.decode()
+            yield line.decode().replace("\r", " ")
         except UnicodeDecodeError as error:
             what = f"line {number}, byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8"
             raise UserError(f"{what}; convert the text, for example by `iconv -t utf-8`") from None
-        normalised = translator.normalise([text])
-        (parts,) = translator.divided(normalised) if split else [normalised]
-        longest = max(map(len, translator.encode(parts)))
-        if longest > translator.longest:
-            what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
-            remedy = "shorten or divide this sentence" if split else "--split splits it at sentence ends"
-            raise UserError(f"{what}, and a batch takes {translator.longest:,}; {remedy}")
-        yield text
 
 
 def translated(translator: Translator, block: list[bytes], before: int, arguments: argparse.Namespace) -> Iterator[str]:
-    """Yield the output for each line of a block before the first invalid line, then raise UserError for this line."""
-    lines, refused = list[str](), None
-    try:
-        for line in valid(translator, block, before, arguments.split):
+    """Yield the output for each line of a block before the first invalid line, then raise UserError for this line.
+
+    `before` is the number of lines before the block.
+    """
+    lines, parts, refused = list[str](), list[Divided](), None
+
+    def given() -> Iterator[str]:
+        for line in decoded(block, before):
             lines.append(line)
+            yield line
+
+    try:
+        for part in translator.prepared(given(), arguments.split, before, "--split"):
+            parts.append(part)
     except UserError as error:
         refused = error
     if arguments.split:
-        yield from translator(lines, split=True)
+        yield from translator.joined(parts)
     else:
         number = 1 if arguments.n_best is None else arguments.n_best
-        found = translator(lines, n_best=number, alignment=arguments.alignment)
+        normalised = [part.sentences[0] for part in parts]
+        found = translator.hypotheses(normalised, "the text", number, alignment=arguments.alignment, given=lines)
         for place, hypotheses in enumerate(found, before + 1):
             yield "\n".join(row(place, hypothesis, arguments) for hypothesis in hypotheses)
     if refused:
@@ -131,6 +135,7 @@ def main(arguments: argparse.Namespace) -> int | None:
     if arguments.split and (arguments.n_best is not None or arguments.scores or arguments.alignment):
         raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
     translator = translator_of(arguments.run)
+    translator.say = partial(print, "translate:", file=sys.stderr)
     if translator.text_config is None:
         print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)
     try:
@@ -147,7 +152,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--n-best", type=int, metavar="N", help="the N best hypotheses of each line, best first")
     parser.add_argument("--scores", action="store_true", help="log-probability divided by the length penalty")
     parser.add_argument("--alignment", action="store_true", help="word alignment from cross-attention, as i-j")
-    parser.add_argument("--split", action="store_true", help="split a line that is too long at its sentence ends")
+    parser.add_argument("--split", action="store_true", help="translate each sentence of a line by itself")
     return parser
 
 

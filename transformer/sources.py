@@ -1,0 +1,80 @@
+"""The text that a translator is given, before the search: it is normalised, divided, and refused or doubted."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from transformer.config.reading import UserError, shown
+from transformer.sentences import Divided, divided
+
+
+def warn(text: str) -> None:
+    warnings.warn(text, stacklevel=5)  # at the call of the translator
+
+
+class Sources:
+    """The part of a translator that prepares text. The translator has the attributes."""
+
+    clean: Callable[[str], str]  # normalises a line that ends with a line feed
+    languages: tuple[str, str]  # "" where they are not known
+    encode: Callable[[list[str]], list[list[int]]]  # the ids of normalised lines
+    longest: int  # pieces of a line that a batch takes
+    max_length: int | None  # pieces of the longest line of the training, EOS included; None if it is not known
+    say: Callable[[str], object]
+    said: list[str]  # what was said of the first line of which a part may be missing
+
+    def normalise(self, lines: Sequence[str]) -> list[str]:
+        """The lines, normalised like the training text. Line feeds become spaces in any case.
+
+        Raises UserError as `require_text`.
+        """
+        for number, line in enumerate(lines, 1):
+            require_text(number, line)
+        return [self.normalised(line) for line in lines]
+
+    def normalised(self, line: str) -> str:
+        return self.clean(line.replace("\n", " ") + "\n")[:-1]
+
+    def divided(self, text: str) -> Divided:
+        """The lines of a text and their normalised sentences."""
+        return divided(text, self.normalised, self.languages[0])
+
+    def prepared(
+        self, texts: Iterable[str], split: bool = False, before: int = 0, option: str = "split=True"
+    ) -> Iterator[Divided]:
+        """Yield each text as what is translated: its sentences if `split`, otherwise itself as one sentence.
+
+        `before` is the number of texts before these. Says, once, that the model may not translate all of a text, and that
+        the `option` splits texts. Raises UserError as `normalise`, and for a sentence that is too long for a batch.
+        """
+        for number, text in enumerate(texts, before + 1):
+            require_text(number, text)
+            parts = self.divided(text) if split else Divided([[self.normalised(text)]], [""])
+            longest = max(map(len, self.encode(parts.sentences)))
+            if longest > self.longest:
+                what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
+                remedy = "divide this sentence" if split else f"{option} splits it at sentence ends"
+                raise UserError(f"{what}, and a batch takes {self.longest:,}; {remedy}, or raise batch_tokens")
+            if not self.said and (doubt := self.doubt(parts if split else self.divided(text), together=not split)):
+                self.said.append(f"line {number} has {doubt}" + f"; {option} translates each" * (not split))
+                self.say(self.said[0])
+            yield parts
+
+    def doubt(self, text: Divided, together: bool) -> str | None:
+        """What of a text may keep the model from translating all of it. `together`: its sentences are translated as one."""
+        found = [sentence for sentence in text.sentences if sentence]
+        if together and len(found) > 1:
+            return f"{len(found):,} sentences, and translated as one, some may be missing"
+        longest = max(map(len, self.encode(found)), default=0)
+        if self.max_length and longest >= self.max_length:
+            return f"a sentence of {longest:,} pieces, and the model was trained on at most {self.max_length - 1:,}"
+        return None
+
+
+def require_text(number: int, line: str) -> None:
+    """Raise UserError for a line that is not a str, and for half of a surrogate pair, which is no character."""
+    if not isinstance(line, str):
+        raise UserError(f"line {number} is {shown(line)}; text is expected")
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected") from None
