@@ -25,8 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from pipeline.serving.application import Limits, application, bounded_body
-from pipeline.serving.batching import lengths_of
+from pipeline.serving.application import Limits, application, bounded_body, measured
 from pipeline.serving.running import address, configured, listening, names
 from pipeline.serving.viewing import Viewer, examples
 from tests import in_process
@@ -35,6 +34,7 @@ from tests.projects import ROOT
 from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
 from transformer.config.text import TextConfig
 from transformer.config.vocabulary import EOS
+from transformer.sentences import Divided
 from transformer.translator import Hypothesis, Translator
 
 SETTINGS = {"precision": "float32", "extra_length": 8, "threads": 1}
@@ -54,22 +54,25 @@ def translator(folder):
 class Slow:
     """A translator that waits for `go`. A text has one piece per word, and its translation is the text itself."""
 
-    longest = 12
+    longest, languages = 12, ("", "")
 
     def __init__(self):
         self.go, self.batches = threading.Event(), []
         self.translator = self  # it is its own viewer
 
-    def normalise(self, texts):
-        return texts
+    def divided(self, text):
+        return Divided([[text]], [""])
+
+    def doubt(self, text, together):
+        return None
 
     def encode(self, texts):
         return [text.split() for text in texts]
 
-    def __call__(self, texts, scores):
+    def hypotheses(self, texts, name):
         self.batches.append(texts)
         assert self.go.wait(60)
-        return [Hypothesis(text, -1.0, [], []) for text in texts]
+        return [[Hypothesis(text, -1.0, [], [])] for text in texts]
 
 
 class Served:
@@ -164,6 +167,30 @@ def test_a_text_is_translated_and_a_list_in_its_order(server, translator):
     assert status == 200 and [each["text"] for each in answer["translations"]] == translator(texts)
 
 
+def test_a_text_is_translated_sentence_by_sentence_and_keeps_its_lines(server, translator):
+    text = "\nOne two. Three!\n\n  Four five."
+    one, two, three = (translator(part, scores=True) for part in ("One two.", "Three!", "Four five."))
+    _, answer = server.post("translate", {"text": [text, "one"]})
+    expected = {"text": f"\n{one.text} {two.text}\n\n  {three.text}"}
+    assert answer["translations"][0] == expected | {"score": pytest.approx(one.score + two.score + three.score, abs=1e-4)}
+    said = "text: 201 sentences; at most 200 are possible"
+    assert server.post("translate", {"text": "One.\n\n" * 201}) == (413, {"error": said})
+    events = [json.loads(line) for line in server.search(text=text).iter_lines()]
+    assert [event["text"] for event in events if "text" in event] == [one.text, two.text, three.text]
+    assert [event["before"] for event in events if "before" in event] == ["\n", " ", "\n\n  "]
+    assert [event["sentence"] for event in events if "sentence" in event] == ["One two.", "Three!", "Four five."]
+
+
+def test_a_sentence_longer_than_those_of_the_training_is_named(translator):
+    limited = dataclasses.replace(translator, max_length=5)
+    with served(Viewer(limited, "any", [])) as server:
+        _, answer = server.post("translate", {"text": ["one", "one two three four five six seven"]})
+        assert [("warning" in each) for each in answer["translations"]] == [False, True]
+        assert "on at most 4" in answer["translations"][1]["warning"]
+        source = json.loads(next(server.search(text="one two three four five six seven").iter_lines()))
+        assert "on at most 4" in source["warning"]
+
+
 @pytest.mark.slow
 def test_concurrent_clients_get_what_they_would_get_alone(server, translator):
     texts = lines(2, 60)
@@ -233,8 +260,8 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
 @pytest.mark.parametrize(
     "path, body, status, named",
     [
-        ("translate", {"text": "one " * 60}, 413, "text 1 is .* pieces long; at most 50"),
-        ("translate", {"text": ["one", "…" * 501]}, 413, "text 2 is 501 characters long; at most 500"),
+        ("translate", {"text": "one " * 60}, 413, "text 1 has a sentence of .* pieces; at most 50"),
+        ("translate", {"text": ["one", "…" * 501]}, 413, "text 2 has a line of 501 characters; at most 500"),
         ("translate", {"text": ["one"] * 41}, 413, "41 texts; at most 40"),
         ("translate", {"text": "x" * 70_000}, 413, "longer than 65,536 bytes"),
         ("translate", {"text": 5}, 422, "text"),
@@ -244,7 +271,8 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("translate", b"\xff\xfe", 422, ""),
         ("translate", b'{"text": "\\ud800"}', 422, "surrogate"),
         ("trace", {"text": " \n "}, 422, "empty"),
-        ("trace", {"text": "one " * 60}, 413, "pieces long"),
+        ("trace", {"text": "one " * 60}, 413, "a sentence of .* pieces"),
+        ("trace", {"text": "One! Two!", "prefix": [5]}, 422, "2 sentences; one is"),
         ("trace", {"text": "one", "prefix": [PIECES]}, 422, f"{PIECES} is not"),
         ("trace", {"text": "one", "prefix": [2]}, 422, "2 is not"),  # BOS
         ("trace", {"text": "one", "prefix": [EOS, 5]}, 422, f"{EOS} is not"),
@@ -281,10 +309,10 @@ def test_a_body_that_is_not_declared_as_json_is_415(server, kind):
 
 def test_a_failed_batch_is_500_and_the_worker_goes_on(caplog):
     class Failing(Slow):
-        def __call__(self, texts, scores):
+        def hypotheses(self, texts, name):
             if texts == ["bad"]:
                 raise RuntimeError("a secret")
-            return super().__call__(texts, scores)
+            return super().hypotheses(texts, name)
 
     engine = Failing()
     engine.go.set()
@@ -303,7 +331,8 @@ def test_the_length_of_a_text_is_that_of_the_normalised_text_which_is_translated
     )
     text = "one &quot;   \u200b   two"
     *pieces, end = normalising(text, scores=True).source
-    assert lengths_of(normalising, [text]) == [len(pieces)] != lengths_of(translator, [text])
+    _, lengths = asyncio.run(measured(normalising, [text], ROOMY))
+    assert lengths == [len(pieces)] != asyncio.run(measured(translator, [text], ROOMY))[1]
     assert end == "</s>"
 
 
@@ -364,8 +393,8 @@ LONG = "x" * 2**26  # more than the buffers of the system hold
 
 def test_a_connection_whose_client_does_not_read_is_closed():
     class Long(Slow):
-        def __call__(self, texts, scores):
-            return [Hypothesis(LONG, -1.0, [], []) for _ in texts]
+        def hypotheses(self, texts, name):
+            return [[Hypothesis(LONG, -1.0, [], [])] for _ in texts]
 
     def healthy():
         try:
@@ -406,7 +435,7 @@ def posted(path, body=b'{"text": "one"}'):
 def test_the_search_is_streamed_and_ends_with_the_translation(server, translator):
     text = "three one two"
     source, *steps, end = (json.loads(line) for line in server.search(text=text).iter_lines())
-    assert source == {"source": translator(text, scores=True).source}
+    assert source == {"source": translator(text, scores=True).source, "sentence": text, "before": ""}
     assert len(steps) > 2 and all(step["candidates"] for step in steps)
     assert end["text"] == translator(text)
     places = len(end["pieces"])

@@ -9,7 +9,7 @@ transformer/abbreviations.py has facts of languages. The others have the rules f
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -111,7 +111,7 @@ def abbreviated(word: str, code: str) -> bool:
 
 @dataclass(frozen=True)
 class Divided:
-    """A text as lines of sentences, and the line break after each line with the white space that follows it."""
+    """A text: the sentences of each line, none empty, and after each line its line break with the white space after it."""
 
     lines: list[list[str]]
     breaks: list[str]
@@ -122,13 +122,27 @@ class Divided:
 
     def joined(self, translations: Iterable[str], language: str) -> str:
         """The translations of the sentences, in order, in a text with the same lines. `language` is theirs."""
-        given, space = iter(translations), "" if UNSPACED.fullmatch(language_of(language)) else " "
+        given, space = iter(translations), space_of(language)
         lines = [space.join(filter(None, islice(given, len(line)))) for line in self.lines]
         return "".join(line + end for line, end in zip(lines, self.breaks))
+
+    def placed(self, language: str) -> Iterator[tuple[str, str]]:
+        """Yield each sentence, after what stands before its translation into `language`."""
+        before, space = "", space_of(language)
+        for line, end in zip(self.lines, self.breaks):
+            for sentence in line:
+                yield before, sentence
+                before = space
+            before = end if line else before + end
+
+
+def space_of(language: str) -> str:
+    """What stands between two sentences."""
+    return "" if UNSPACED.fullmatch(language_of(language)) else " "
 
 
 def divided(text: str, clean: Callable[[str], str], language: str) -> Divided:
     """The lines of `text`, each cleaned and then divided into its sentences."""
     parts = BREAK.split(text)
-    lines = [[part.strip() for part in sentences(clean(line), language)] for line in parts[::2]]
+    lines = [[part.strip() for part in sentences(clean(line), language) if part.strip()] for line in parts[::2]]
     return Divided(lines, [*parts[1::2], ""])

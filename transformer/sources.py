@@ -49,7 +49,7 @@ class Sources:
         for number, text in enumerate(texts, before + 1):
             require_text(number, text)
             parts = self.divided(text) if split else Divided([[self.normalised(text)]], [""])
-            longest = max(map(len, self.encode(parts.sentences)))
+            longest = max(map(len, self.encode(parts.sentences)), default=0)
             if longest > self.longest:
                 what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
                 remedy = "divide this sentence" if split else f"{option} splits it at sentence ends"
@@ -61,10 +61,9 @@ class Sources:
 
     def doubt(self, text: Divided, together: bool) -> str | None:
         """What of a text may keep the model from translating all of it. `together`: its sentences are translated as one."""
-        found = [sentence for sentence in text.sentences if sentence]
-        if together and len(found) > 1:
-            return f"{len(found):,} sentences, and translated as one, some may be missing"
-        longest = max(map(len, self.encode(found)), default=0)
+        if together and len(text.sentences) > 1:
+            return f"{len(text.sentences):,} sentences, and translated as one, some may be missing"
+        longest = max(map(len, self.encode(text.sentences)), default=0)
         if self.max_length and longest >= self.max_length:
             return f"a sentence of {longest:,} pieces, and the model was trained on at most {self.max_length - 1:,}"
         return None

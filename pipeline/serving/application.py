@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeline.serving.batching import Batcher, QueueFull, lengths_of
+from pipeline.serving.batching import Batcher, QueueFull
 from pipeline.serving.viewing import Viewer
 from transformer.config.reading import UserError
+from transformer.sentences import BREAK, Divided
+from transformer.sources import require_text
 from transformer.translator import Translator
 
 STATIC = Path(__file__).parent / "static"
@@ -42,14 +45,14 @@ class Limits:
 
     body: int  # bytes of a request's body
     texts: int  # texts of a request
-    pieces: int  # subword pieces of a text
-    waiting: int  # texts in the queue
+    pieces: int  # subword pieces of a sentence
+    waiting: int  # sentences of a request and in the queue
     traces: int  # searches of POST /trace at the same time
     seconds: float  # to receive the body, and to compute an answer; the headers and the sending may take twice as long
     connections: int = 512  # beyond which requests are 503; at most half of the files that the process may open
 
 
-CHARACTERS = 10  # for each piece that a text may have; cleaning a longer text could take minutes
+CHARACTERS = 10  # of a line for each piece that a sentence may have; cleaning a longer line could take minutes
 CLOSE = {"connection": "close"}  # the rest of the body is not read
 LIMITS = Limits(body=2**18, texts=64, pieces=256, waiting=256, traces=8, seconds=30.0)
 
@@ -62,7 +65,7 @@ class Translate(BaseModel):
 
 
 class Search(BaseModel):
-    """The body of POST /trace. The translation begins with the pieces whose ids are in `prefix`."""
+    """The body of POST /trace. The translation of the only sentence begins with the pieces whose ids are in `prefix`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     text: str
@@ -172,28 +175,46 @@ def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
         texts = [body.text] if isinstance(body.text, str) else body.text
         if len(texts) > limits.texts:
             raise HTTPException(413, f"text: {len(texts)} texts; at most {limits.texts} are possible")
-        lengths = await measured(translator, texts, limits)
+        parts, lengths = await measured(translator, texts, limits)
         try:
-            futures = app.state.batcher.submit(texts, lengths)
+            futures = app.state.batcher.submit([sentence for part in parts for sentence in part.sentences], lengths)
         except QueueFull:
             raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
-        results = await within(limits.seconds, asyncio.gather(*futures), request)
-        return {"translations": [{"text": found.text, "score": found.score} for found in results]}
+        found, answers = iter(await within(limits.seconds, asyncio.gather(*futures), request)), []
+        for part in parts:
+            own = list(islice(found, len(part.sentences)))
+            text = part.joined((each.text for each in own), translator.languages[1])
+            answers.append({"text": text, "score": sum(each.score for each in own)})
+            if doubt := translator.doubt(part, together=False):
+                answers[-1]["warning"] = f"the text has {doubt}"
+        return {"translations": answers}
 
 
-async def measured(translator: Translator, texts: list[str], limits: Limits) -> list[int]:
-    """Return the number of pieces of each text. Raises HTTPException for a text that is too long."""
+async def measured(translator: Translator, texts: list[str], limits: Limits) -> tuple[list[Divided], list[int]]:
+    """Return the sentences of each text, and the number of pieces of each sentence.
+
+    Raises HTTPException for too many sentences and for a line or a sentence that is too long.
+    """
     most = min(limits.pieces, translator.longest)
-    require_short([len(text) for text in texts], most * CHARACTERS, "characters")
-    lengths = await anyio.to_thread.run_sync(lengths_of, translator, texts)
-    require_short(lengths, most, "pieces")
-    return lengths
+    require_short([max(map(len, BREAK.split(text))) for text in texts], most * CHARACTERS, "a line", "characters")
+
+    def divide() -> tuple[list[Divided], list[list[int]]]:
+        for number, text in enumerate(texts, 1):
+            require_text(number, text)
+        parts = [translator.divided(text) for text in texts]
+        return parts, [[len(ids) for ids in translator.encode(part.sentences)] for part in parts]
+
+    parts, lengths = await anyio.to_thread.run_sync(divide)
+    require_short([max(own, default=0) for own in lengths], most, "a sentence", "pieces")
+    if (count := sum(map(len, lengths))) > limits.waiting:
+        raise HTTPException(413, f"text: {count:,} sentences; at most {limits.waiting} are possible")
+    return parts, [length for own in lengths for length in own]
 
 
-def require_short(lengths: list[int], most: int, unit: str) -> None:
+def require_short(lengths: list[int], most: int, what: str, unit: str) -> None:
     for number, length in enumerate(lengths, 1):
         if length > most:
-            raise HTTPException(413, f"text {number} is {length:,} {unit} long; at most {most:,} are possible")
+            raise HTTPException(413, f"text {number} has {what} of {length:,} {unit}; at most {most:,} are possible")
 
 
 async def within(seconds: float, results: "asyncio.Future[list]", request: Request) -> list:
@@ -250,6 +271,6 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
 
     @app.post("/trace", dependencies=[Depends(counted)])
     async def trace(body: Search) -> Response:
-        await measured(viewer.translator, [body.text], limits)
-        events = viewer.events(viewer.source(body.text), body.prefix)
+        (text,), _ = await measured(viewer.translator, [body.text], limits)
+        events = viewer.events(text, body.prefix)
         return StreamingResponse(lines(events), media_type="application/x-ndjson", headers=HEADERS)

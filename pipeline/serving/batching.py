@@ -1,4 +1,4 @@
-"""Batches of texts from several requests: one task translates as many waiting texts at once as fit into a batch."""
+"""Batches of sentences from several requests: one task translates as many waiting sentences at once as fit into a batch."""
 
 import asyncio
 import contextlib
@@ -13,18 +13,13 @@ GATHER = 0.01  # the task waits at most so many seconds for as many texts as the
 log = logging.getLogger(__name__)
 
 
-def lengths_of(translator: Translator, texts: list[str]) -> list[int]:
-    """The number of pieces of each text."""
-    return [len(ids) for ids in translator.encode(translator.normalise(texts))]
-
-
 class QueueFull(Exception):
     """The queue has no room for the texts of a request."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A text in the queue."""
+    """A normalised sentence in the queue."""
 
     text: str
     pieces: int
@@ -41,7 +36,7 @@ class Batcher:
         self.more = asyncio.Event()
 
     def submit(self, texts: list[str], lengths: list[int]) -> "list[asyncio.Future[Any]]":
-        """Return a future for the translation of each text, a Hypothesis. The text of a cancelled future is not translated.
+        """Return a future for the translation of each normalised sentence, a Hypothesis. A cancelled one is not translated.
 
         `lengths` are the numbers of pieces, each at most `translator.longest`. Raises QueueFull, and then queues no text.
         """
@@ -63,14 +58,14 @@ class Batcher:
             batch = await self.next_batch()
             self.last = len(batch)
             try:
-                results = await asyncio.to_thread(self.translator, [job.text for job in batch], scores=True)
+                results = await asyncio.to_thread(self.translator.hypotheses, [job.text for job in batch], "a batch")
             except Exception as error:  # the task must go on
                 log.exception("a batch of %d texts failed", len(batch))
                 for job in batch:
                     if not job.result.cancelled():
                         job.result.set_exception(error)
             else:
-                for job, result in zip(batch, results):
+                for job, (result, *_) in zip(batch, results):
                     if not job.result.cancelled():
                         job.result.set_result(result)
 

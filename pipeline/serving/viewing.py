@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pipeline.serving.tracing import Trace
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.files import read_json
+from transformer.sentences import Divided
 from transformer.translator import Translator
 
 EXAMPLES = 3
@@ -42,28 +44,34 @@ class Viewer:
             "examples": self.examples,
         }
 
-    def source(self, text: str) -> list[int]:
-        """The ids of a text. Raises UserError for an empty text."""
-        (ids,) = self.translator.encode(self.translator.normalise([text]))
-        if not ids or not text.strip():
-            raise UserError("text: empty; a sentence is expected")
-        return ids
+    def events(self, text: Divided, prefix: list[int]) -> Iterator[dict[str, Any]]:
+        """The events of the searches for the sentences of a text, one after the other. Each step is computed on request.
 
-    def events(self, source: list[int], prefix: list[int]) -> Iterator[dict[str, Any]]:
-        """The events of the search for `source`. The translation begins with `prefix`. Each step is computed on request.
-
-        Raises UserError, before the first event, for a prefix that is not possible.
+        The translation begins with `prefix`, which only one sentence can have. Raises UserError, before the first event,
+        for a text without a sentence and for a prefix that is not possible.
         """
+        translator = self.translator
+        sentences = list(text.placed(translator.languages[1]))
+        if not sentences:
+            raise UserError("text: empty; a sentence is expected")
+        if prefix and len(sentences) > 1:
+            raise UserError(f"prefix: the text has {len(sentences)} sentences; one is expected")
         for place, token in enumerate(prefix):
             last = place == len(prefix) - 1
-            if not 0 < token < self.translator.vocabulary.size or token in (PAD, BOS) or (token == EOS and not last):
+            if not 0 < token < translator.vocabulary.size or token in (PAD, BOS) or (token == EOS and not last):
                 raise UserError(f"prefix: {token} is not the id of a piece that can stand at place {place + 1}")
-        translator = self.translator
-        return self.described(source, Trace(translator.decoders[0], source, translator.config, prefix))
+        sources = translator.encode([sentence for _, sentence in sentences])
+        first = Trace(translator.decoders[0], sources[0], translator.config, prefix)
+        traces = chain([first], (Trace(translator.decoders[0], ids, translator.config) for ids in sources[1:]))
+        each = zip(sentences, sources, traces)
+        return chain.from_iterable(self.described(*placed, ids, trace) for placed, ids, trace in each)
 
-    def described(self, source: list[int], trace: Trace) -> Iterator[dict[str, Any]]:
+    def described(self, before: str, sentence: str, source: list[int], trace: Trace) -> Iterator[dict[str, Any]]:
+        """The events of one search. `before` stands between the translations of the sentence before and of this one."""
         vocabulary = self.translator.vocabulary
-        yield {"source": [*vocabulary.pieces(source), "</s>"]}
+        doubt = self.translator.doubt(Divided([[sentence]], [""]), together=False)
+        warning = {"warning": f"The text has {doubt}."} if doubt else {}
+        yield {"source": [*vocabulary.pieces(source), "</s>"], "sentence": sentence, "before": before, **warning}
         for step in trace.steps():
             pieces = vocabulary.pieces([each.token for each in step.candidates])
             yield {

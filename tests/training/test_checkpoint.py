@@ -113,7 +113,7 @@ def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings, monkeyp
         write_tensors(checkpoints / f"step-{step:08d}.safetensors", {"w": torch.full((2,), float(step))}, {"step": step})
     vocabulary.write_bytes(b"only its digest is compared")
     text.touch()
-    write_settings(checkpoints, settings(), 90, sha256(vocabulary))
+    write_settings(checkpoints, settings(), 90, sha256(vocabulary), max_length=30)
     monkeypatch.chdir(tmp_path)
     write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, averaging={"checkpoints": 2})
     paths = {"checkpoints": checkpoints, "vocabulary": vocabulary, "text": text, "out": tmp_path / "average"}
@@ -124,6 +124,7 @@ def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings, monkeyp
     assert other.exists() and not finished.parent.exists(), "the state of a recorded training"
     tensors, description = read_tensors(tmp_path / "average/model.safetensors")
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
+    assert read_settings(tmp_path / "average").max_length == 30
     with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):
         average.work(**paths, count=4)
 

@@ -1,4 +1,4 @@
-// The page: a sentence is searched by POST /trace, whose answer is a line of JSON for each step.
+// The page: a text is searched by POST /trace, sentence by sentence. The answer is a line of JSON for each step.
 
 import { Attention } from "./attention.js";
 import { byId, element, percent, quoted, written } from "./elements.js";
@@ -6,10 +6,12 @@ import { Tree } from "./tree.js";
 
 const END = 3; // the id of </s>
 let running = null; // the search whose answer is being read
-let shown = null; // the search that is on the page: {text, prefix, source, found}
+let text = ""; // that is on the page
+let all = []; // its sentences: {sentence, before, source, steps, leader, found, milliseconds}
+let shown = null; // the sentence whose search is on the page
 
 const attention = new Attention(showAlternatives);
-const tree = new Tree((prefix) => search(shown.text, prefix));
+const tree = new Tree((prefix) => search(shown.sentence, prefix, shown));
 
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -23,20 +25,22 @@ async function* lines(body) {
   }
 }
 
-async function search(text, prefix = []) {
+// Search a text or, from a `prefix`, one of the sentences that are on the page.
+async function search(input, prefix = [], again = null) {
   running?.abort();
   const own = (running = new AbortController());
-  begin(text, prefix);
+  begin(again ? text : input, again);
   try {
-    const body = JSON.stringify({ text, prefix });
+    const body = JSON.stringify({ text: input, prefix });
     const answer = await fetch("trace", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal: own.signal });
     if (!answer.ok) throw new Problem((await answer.json()).error);
-    const started = performance.now();
+    let started = performance.now();
     for await (const event of lines(answer.body)) {
       if (own !== running) return;
-      receive(event, performance.now() - started);
+      receive(event, again, performance.now() - started);
+      if (event.ids) started = performance.now();
     }
-    if (!shown.found) throw new Problem("The answer ended early. Is the server still running?");
+    if (!shown?.found) throw new Problem("The answer ended early. Is the server still running?");
   } catch (error) {
     if (own !== running || error.name === "AbortError") return;
     fail(error instanceof Problem ? error.message : "The server does not answer. Is it still running?");
@@ -47,20 +51,22 @@ async function search(text, prefix = []) {
 
 class Problem extends Error {}
 
-function begin(text, prefix) {
-  if (text !== shown?.text) {  // the earlier search is of another sentence
-    tree.clear();
-    byId("beam").hidden = true;
-    byId("words").hidden = true;
+function begin(input, again) {
+  if (input !== text || !again) {
+    if (input !== text) {  // the earlier search is of another text
+      tree.clear();
+      byId("beam").hidden = true;
+      byId("words").hidden = true;
+    }
+    [text, all, shown] = [input, [], null];
   }
-  shown = { text, prefix, steps: 0 };
   byId("notice").textContent = "";
   byId("facts").textContent = "";
-  byId("translation").textContent = "";
   byId("translation").classList.remove("empty");
   byId("free").hidden = true;
   byId("alternatives").hidden = true;
   busy(true);
+  draw();
 }
 
 function busy(is) {
@@ -69,30 +75,61 @@ function busy(is) {
   byId("submit").textContent = is ? "Translating…" : "Translate";
 }
 
-function receive(event, milliseconds) {
+function receive(event, again, milliseconds) {
   if (event.error) throw new Problem(event.error);
   if (event.source) {
-    shown.source = event.source;
+    shown = { sentence: event.sentence, before: again ? again.before : event.before, source: event.source, steps: [], leader: "" };
+    if (again) all[all.indexOf(again)] = shown;
+    else all.push(shown);
+    byId("notice").textContent ||= event.warning ?? "";
     tree.clear();
     byId("beam").hidden = false;
   } else if (event.candidates) {
-    shown.steps += 1;
+    shown.steps.push(event);
+    shown.leader = event.leader;
     tree.add(event);
-    byId("translation").textContent = event.leader;
   } else {
-    finish(event, milliseconds);
+    shown.found = event;
+    shown.leader = event.text;
+    shown.milliseconds = milliseconds;
+    finish();
   }
+  draw();
 }
 
-function finish(found, milliseconds) {
-  shown.found = found;
-  byId("translation").textContent = found.text;
+// The translation. Each sentence of several is a button that shows its search.
+function draw() {
+  const parts = all.map((each) => {
+    if (all.length === 1) return [each.before, each.leader];
+    const button = element("button", { kind: "sentence", type: "button", text: each.leader });
+    if (each === shown) button.setAttribute("aria-current", "true");
+    button.addEventListener("click", () => choose(each));
+    return [each.before, button];
+  });
+  byId("translation").replaceChildren(...parts.flat());
+}
+
+// Show the search of a sentence that has been translated.
+function choose(each) {
+  if (document.body.classList.contains("busy") || !each.found) return;
+  shown = each;
+  byId("alternatives").hidden = true;
+  tree.clear();
+  each.steps.forEach((step) => tree.add(step));
+  finish();
+  draw();
+  byId("translation").querySelector("[aria-current]").focus();
+}
+
+function finish() {
+  const { found, source, steps, milliseconds } = shown;
   byId("words").hidden = false;
-  attention.show(shown.source, found);
+  attention.show(source, found);
   tree.finish(found.ids);
   byId("free").hidden = !found.forced;
   const score = found.score.toFixed(2).replace("-", "−");
-  byId("facts").textContent = `${found.ids.length} pieces, ${shown.steps} steps, score ${score}, ${Math.round(milliseconds)} ms`;
+  const place = all.length > 1 ? `Sentence ${all.indexOf(shown) + 1} of ${all.length}: ` : "";
+  byId("facts").textContent = `${place}${found.ids.length} pieces, ${steps.length} steps, score ${score}, ${Math.round(milliseconds)} ms`;
   if (found.forced) byId("target").querySelector(`[data-place="${Math.min(found.forced, found.pieces.length) - 1}"]`).focus();
 }
 
@@ -105,7 +142,7 @@ function fail(message) {
 }
 
 function showAlternatives(place) {
-  const { found } = shown;
+  const found = shown?.found;
   const position = found?.alternatives[place];
   if (!position) return;
   const chosen = place < found.ids.length ? found.ids[place] : END;
@@ -123,7 +160,7 @@ function choice({ token, piece, probability }, place, current) {
   name.className = "name";
   const button = element("button", { kind: "choice", type: "button" }, name, bar, element("span", { kind: "number", text: percent(probability) }));
   if (current) button.setAttribute("aria-current", "true");
-  button.addEventListener("click", () => search(shown.text, [...shown.found.ids.slice(0, place), token]));
+  button.addEventListener("click", () => search(shown.sentence, [...shown.found.ids.slice(0, place), token], shown));
   return button;
 }
 
@@ -133,8 +170,8 @@ function close(place) {
 }
 
 function translateInput() {
-  const text = byId("text").value;
-  if (text.trim()) return search(text);
+  const input = byId("text").value;
+  if (input.trim()) return search(input);
   byId("notice").textContent = "Type a sentence first.";
   byId("text").focus();
 }
@@ -148,7 +185,7 @@ byId("text").addEventListener("keydown", (event) => {
   event.preventDefault();
   translateInput();
 });
-byId("free").addEventListener("click", () => search(shown.text));
+byId("free").addEventListener("click", () => search(shown.sentence, [], shown));
 byId("alternatives").addEventListener("keydown", (event) => {
   const buttons = [...byId("choices").querySelectorAll("button")];
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
