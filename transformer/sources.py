@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, shown
 from transformer.sentences import Divided, divided
 
@@ -17,10 +18,15 @@ class Sources:
     clean: Callable[[str], str]  # normalises a line that ends with a line feed
     languages: tuple[str, str]  # "" where they are not known
     encode: Callable[[list[str]], list[list[int]]]  # the ids of normalised lines
-    longest: int  # pieces of a line that a batch takes
+    config: DecodingConfig
     max_length: int | None  # pieces of the longest line of the training, EOS included; None if it is not known
     say: Callable[[str], object]
     said: list[str]  # what was said of the first line of which a part may be missing
+
+    @property
+    def longest(self) -> int:
+        """The maximum number of pieces of a line: batch_tokens divided by the beam."""
+        return max(1, self.config.batch_tokens // self.config.beam)
 
     def normalise(self, lines: Sequence[str]) -> list[str]:
         """The lines, normalised like the training text. Line feeds become spaces in any case.

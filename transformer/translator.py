@@ -171,11 +171,6 @@ class Translator(Sources):
     def device(self) -> torch.device:
         return self.model.embedding.device
 
-    @property
-    def longest(self) -> int:
-        """The maximum number of pieces of a line: batch_tokens divided by the beam."""
-        return max(1, self.config.batch_tokens // self.config.beam)
-
     def encode(self, lines: list[str]) -> list[list[int]]:
         return self.vocabulary.encode(lines, self.config.threads)
 
