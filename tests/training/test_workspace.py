@@ -28,7 +28,7 @@ from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import RUN, Training, write_data
 from tests.trainers import files
-from transformer.checkpoint import read_tensors
+from transformer.checkpoint import read_settings, read_tensors
 from transformer.files import read_json, write_json
 from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.store import Store
@@ -151,7 +151,7 @@ def test_what_changes_during_a_training_is_not_recorded_for_it(short, monkeypatc
         write_runs(**SHORT)
     assert not Path("models").exists() and len(workspace.unfinished("run")) == 1
     assert finished_without_training(short) == 0
-    assert Path("models/settings.json").exists() and not workspace.unfinished("run")
+    assert read_settings(Path("models")).max_length == RUN["max_length"] and not workspace.unfinished("run")
 
 
 def test_a_training_on_other_data_begins_at_the_first_step_in_a_folder_of_its_own(short):
