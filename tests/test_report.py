@@ -214,7 +214,7 @@ def invented(params, tmp_path_factory):
     project.params["runs"] = {run: changed()[run] for run in ("base", "heads", "base-2")} | {"untrained": de}
     project.params["decodings"] = {name: {} for name in ("beam", "exact", "lower-beam")}
     paper = {key: value for key, value in params["base"]["decoding"].items() if key in decoder_facts.PAPERS}
-    paper |= {"decoder": "beam", "regulariser": 0.0, "no_repeat_ngram": 0, "ends": "beam"}
+    paper |= {"decoder": "beam", "regulariser": 0.0, "no_repeat_ngram": 0, "ends": "beam", "finished": 0}
     write_decoding(project, "beam", 30.0, worsened(2), -2.0, **paper)
     write_decoding(project, "lower-beam", 29.0, worsened(2), -2.0, **paper)
     made = read_json(project.scores / "decodings/lower-beam/decoding.json")

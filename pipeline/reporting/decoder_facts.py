@@ -16,7 +16,7 @@ from pipeline.settings.scoring import scoring
 from transformer.files import read_json
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
-PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends", "no_repeat_ngram")
+PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends", "no_repeat_ngram", "finished")
 Facts = dict[str, Any]
 """Facts about a decoding, as results/ keeps them. None means that a fact is not known.
 

@@ -55,7 +55,7 @@ from transformer.decoders.steps import Sentences, Translation, TreeStep, mean_of
 from transformer.decoding import model_in
 from transformer.layout import pad
 
-PLAIN = BeamConfig(0.0, "beam", 0)
+PLAIN = BeamConfig(0.0, "beam", 0, 0)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_the_regulariser_prefers_even_surprisals(decoding_settings, strength):
     def objective(each, tokens):
         return -sum(u + strength * u * u for u in surprisals(each, tokens))
 
-    for (found,), each in zip(beam_search(logits, [limit] * 8, config, own=BeamConfig(strength, "beam", 0)), logits):
+    for (found,), each in zip(beam_search(logits, [limit] * 8, config, own=BeamConfig(strength, "beam", 0, 0)), logits):
         best = max(ended(limit), key=lambda tokens: objective(each, tokens))
         assert found.ids == plain(best) and found.score == pytest.approx(objective(each, best), abs=1e-4)
 
@@ -117,7 +117,7 @@ def test_no_ngram_occurs_twice_and_the_best_of_the_others_is_found(decoding_sett
     grams = {tokens: [tokens[at : at + size] for at in range(len(tokens) - size)] for tokens in ended(limit)}
     possible = [tokens for tokens in grams if len(set(grams[tokens])) == len(grams[tokens])]
     config = decoding_settings(beam=1000, alpha=0.0)
-    without, free = (beam_search(logits, [limit] * 8, config, own=BeamConfig(0.0, "beam", n)) for n in (size, 0))
+    without, free = (beam_search(logits, [limit] * 8, config, own=BeamConfig(0.0, "beam", n, 0)) for n in (size, 0))
     for (found,), (best_of_all,), each in zip(without, free, logits):
         best = max(possible, key=lambda tokens: score(each, tokens))
         assert found.ids == plain(best) and found.score == pytest.approx(score(each, best), abs=1e-4)
@@ -256,10 +256,40 @@ def test_the_penalty_makes_groups_differ(decoder):
     (far,) = decoder("diverse", beam=2, groups=2, diversity=1.1).search(batch, 2)
     assert near[0].ids == far[0].ids == [4]
     assert [5] not in [t.ids for t in near] and far[1].ids == [5]
-    scores = [log_prob(logits[0], t.ids) / ((5 + 2) / 6) ** 0.6 for t in far]
-    assert [t.score for t in far] == pytest.approx(scores, abs=1e-4), "the score is without penalty"
     (three,) = decoder("diverse", beam=3, groups=3, diversity=0.6).search(batch, 3)
     assert [t.ids for t in three[:2]] == [[4], [5]], "the third group is penalised for each of the two others"
+
+
+def diverse_search(logits, limit, config, groups, diversity):
+    """The translations and their scores, best first, by algorithm 1 of Vijayakumar et al. 2018, without an early stop."""
+    width, live, finished, log_probs = config.beam // groups, [{(): 0.0}] * groups, {}, log_probs_of(logits).tolist()
+    for length in range(1, limit + 1):
+        taken = Counter()
+        for group in range(groups):
+            totals = {}
+            for prefix, total in live[group].items():
+                for token in [*WORDS, EOS]:
+                    log_p = log_probs[length - 1][(BOS, *prefix)[-1]][token]
+                    totals[*prefix, token] = total + log_p - diversity * taken[token]
+            best = sorted(totals, key=lambda prefix: -totals[prefix])[: 2 * width]
+            for ids in best[:width]:
+                if ids[-1] == EOS:
+                    finished[ids[:-1]] = max(finished.get(ids[:-1], -math.inf), totals[ids] / length**config.alpha)
+            live[group] = {ids: totals[ids] for ids in [ids for ids in best if ids[-1] != EOS][:width]}
+            taken.update(ids[-1] for ids in live[group])
+    return sorted(finished.items(), key=lambda each: -each[1])
+
+
+@pytest.mark.parametrize("diversity", [0.2, 0.5, 2.0])
+@pytest.mark.parametrize("groups", [2, 3])
+def test_diverse_beam_search_is_that_of_its_authors(decoder, diversity, groups, decoding_settings):
+    """The log-probability that a hypothesis carries on has the penalties of all its tokens."""
+    logits, config = random_table(60, 8, seed=groups, scale=1.5), decoding_settings(beam=6, alpha=0.8, penalty="power")
+    settings = {"beam": 6, "alpha": 0.8, "penalty": "power", "groups": groups, "diversity": diversity}
+    for found, each in zip(decoder("diverse", **settings).search(batch_of(logits, [8] * 60), 3), logits):
+        expected = diverse_search(each, 8, config, groups, diversity)[:3]
+        assert [t.ids for t in found] == [list(ids) for ids, _ in expected]
+        assert [t.score for t in found] == pytest.approx([score for _, score in expected], abs=1e-4)
 
 
 def test_a_group_whose_search_has_ended_waits_for_the_others(decoder):
@@ -426,7 +456,7 @@ def test_aggregated_references_rank_a_clear_winner_first():
 
 LINES = {
     "greedy": {},
-    "beam": {"regulariser": 0.1, "ends": "all", "no_repeat_ngram": 2},
+    "beam": {"regulariser": 0.1, "ends": "all", "no_repeat_ngram": 2, "finished": 3},
     "sampling": {"top_k": 20, "top_p": 0.95},
     "diverse": {"groups": 2, "alpha": 0.0},
     "mbr": {"candidates": {"decoder": "diverse", "number": 3, "groups": 2}},

@@ -86,6 +86,8 @@ def test_a_sentence_may_end_early_only_when_nothing_live_can_win(decoding_settin
     (result,) = beam_search(logits, [4], config)
     assert result.ids == [4, 5, 4]
 
+    assert beam_search(logits, [4], config, BeamConfig(0.0, "beam", 0, 1))[0].ids == [], "one finished hypothesis is enough"
+
 
 def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings):
     """EOS has 0.4 at first and never again; a word has 0.6. Only tensor2tensor's rule lets a beam of 1 end at -0.92."""
@@ -94,7 +96,7 @@ def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings)
     logits[0, 1:, 4, 4:6] = math.log(0.5)
     logits[0, 1:, 5, 4:6] = math.log(0.5)
     config = decoding_settings(beam=1, alpha=0.6)
-    (ours,), (theirs,) = (beam_search(logits, [9], config, BeamConfig(0.0, ends, 0)) for ends in ("beam", "all"))
+    (ours,), (theirs,) = (beam_search(logits, [9], config, BeamConfig(0.0, ends, 0, 0)) for ends in ("beam", "all"))
     assert theirs.ids == [] and theirs.score == pytest.approx(math.log(0.4)) == pytest.approx(-0.92, abs=0.005)
     assert len(ours.ids) == 9 and ours.score == pytest.approx((math.log(0.6) + 8 * math.log(0.5)) / (14 / 6) ** 0.6)
     wide = decoding_settings(beam=2, alpha=0.6)

@@ -39,5 +39,6 @@ class BeamConfig(DecoderConfig):
     regulariser: NotNegative
     ends: Literal["beam", "all"]  # the candidates among which an end counts: the best `beam`, or all 2 x `beam`
     no_repeat_ngram: Whole
+    finished: Whole  # hypotheses with which the search of a sentence ends; 0: it goes on while one can still win
 
     USES = BEAM_SETTINGS

@@ -18,7 +18,7 @@ from transformer.decoders.steps import Sentences, Translation, next_logits, rows
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
 WIDEST = 25  # tokens of a group, at most; keeps both top-k short: over all groups, and over the tokens of a few groups
-PLAIN = BeamConfig(regulariser=0.0, ends="beam", no_repeat_ngram=0)
+PLAIN = BeamConfig(regulariser=0.0, ends="beam", no_repeat_ngram=0, finished=0)
 STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
 
@@ -35,7 +35,8 @@ class Beam:
 
     The paper does not say when a hypothesis ends. With `ends: beam`, an end counts if it is among the best `beam`
     candidates, as in fairseq, Hugging Face and CTranslate2. With `all`, it counts among all 2 x `beam` candidates, as in
-    tensor2tensor, the authors' code.
+    tensor2tensor, the authors' code. With `finished`, a sentence is also decided when so many hypotheses are finished:
+    fairseq and CTranslate2 stop at `beam` of them. All that finish in the last step count.
     """
 
     config: DecodingConfig
@@ -44,7 +45,8 @@ class Beam:
     def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
         step, count = batch.start(), 2 * self.config.beam
         ends = self.config.beam if self.own.ends == "beam" else count
-        state = start(batch, n_best, ends)
+        enough = self.own.finished
+        state = start(batch, max(n_best, enough), ends)
         results: dict[int, list[Translation]] = {}
         while len(state.sentence_B):
             logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
@@ -52,8 +54,10 @@ class Beam:
             repeated_BKV = repeated(state.tokens_BKT[:, :, 1:], logits_BKV, self.own.no_repeat_ngram)
             found = continuations(state.log_prob_BK, logits_BKV, count, self.own.regulariser, repeated_BKV)
             extend(state, found, self.config, ends)
+            if enough:
+                stop(state, enough)
             release(state, results, self.config)
-        return [results[number] for number in range(len(batch.limits))]
+        return [results[number][:n_best] for number in range(len(batch.limits))]
 
     def width(self, n_best: int) -> int:
         return self.config.beam
@@ -97,26 +101,18 @@ def start(batch: Sentences, n_best: int, ends: int) -> BeamState:
     )
 
 
-def extend(
-    state: BeamState,
-    found: tuple[Tensor, Tensor, Tensor],
-    config: DecodingConfig,
-    ends: int,
-    rank_BC: Tensor | None = None,
-) -> Tensor:
+def extend(state: BeamState, found: tuple[Tensor, Tensor, Tensor], config: DecodingConfig, ends: int) -> Tensor:
     """Replace the live hypotheses by their best continuations, and keep the best finished ones.
 
     `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. Those with EOS
-    among the first `ends` are finished. The live hypotheses are the best by `rank_BC` [B, C], or by the log-probability
-    if it is None. Returns their places in `found`, [B, K].
+    among the first `ends` are finished. The live hypotheses are the best of the others. Returns their places in `found`,
+    [B, K].
     """
     token_BC, parent_BC, log_prob_BC = found
     finish(state, token_BC[:, :ends], parent_BC[:, :ends], log_prob_BC[:, :ends], config)
     width = state.log_prob_BK.shape[1]
     live_BC = torch.where(token_BC == EOS, -inf, log_prob_BC)
-    ranked_BC = live_BC if rank_BC is None else torch.where(token_BC == EOS, -inf, rank_BC)
-    _, chosen_BK = ranked_BC.topk(min(config.beam, live_BC.shape[1]))
-    state.log_prob_BK = live_BC.gather(1, chosen_BK)
+    state.log_prob_BK, chosen_BK = live_BC.topk(min(config.beam, live_BC.shape[1]))
     parent_BK = parent_BC.gather(1, chosen_BK)
     state.tokens_BKT = torch.cat([histories(state, parent_BK), token_BC.gather(1, chosen_BK)[:, :, None]], 2)
     state.origin_BK = parent_BK + rows_B1(parent_BK) * width
@@ -222,6 +218,12 @@ def keep(state: BeamState, ids_BFT: Tensor, score_BF: Tensor) -> None:
     score_BF, place_BF = every_BF.sort(dim=1, descending=True, stable=True)
     state.best_score_BF, place_BF = score_BF[:, :kept], place_BF[:, :kept]
     state.best_BFT = ids_BFT[rows_B1(place_BF), place_BF]
+
+
+def stop(state: BeamState, enough: int) -> None:
+    """Make this step the last of each sentence that has `enough` finished hypotheses."""
+    full_B = state.best_score_BF[:, :enough][:, -1] > -inf
+    state.limit_B = torch.where(full_B, state.length, state.limit_B)
 
 
 def decided(state: BeamState, config: DecodingConfig) -> Tensor:

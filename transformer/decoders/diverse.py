@@ -20,8 +20,8 @@ class Diverse:
     """The beam is split into `groups` of equal width, which search one after another at each position.
 
     A group ranks a token lower by `diversity` for each live hypothesis of an earlier group that has taken the token at
-    this position. The penalty affects only this ranking: the score of a translation is that of beam search. With
-    diversity 0, every group is the same beam of width beam / groups; with one group, the search is beam search.
+    this position. The penalties stay in the log-probability of a hypothesis, and so in its score. With diversity 0, every
+    group is the same beam of width beam / groups; with one group, the search is beam search.
     """
 
     config: DecodingConfig
@@ -61,11 +61,9 @@ def extend_groups(groups: list[BeamState], log_probs_BKV: Tensor, config: Decodi
     for number, group in enumerate(groups):
         first = number * own
         parts_BWV = log_probs_BKV[:, first : first + own] if own else log_probs_BKV
-        total_BWV = group.log_prob_BK[..., None] + parts_BWV
-        rank_BWV = total_BWV - diversity * taken_BV[:, None]
-        rank_BC, place_BC = rank_BWV.flatten(1).topk(min(2 * config.beam, rank_BWV[0].numel()))
-        log_prob_BC = total_BWV.flatten(1).gather(1, place_BC)
-        extend(group, (place_BC % vocabulary, place_BC // vocabulary, log_prob_BC), config, config.beam, rank_BC)
+        total_BWV = group.log_prob_BK[..., None] + parts_BWV - diversity * taken_BV[:, None]
+        log_prob_BC, place_BC = total_BWV.flatten(1).topk(min(2 * config.beam, total_BWV[0].numel()))
+        extend(group, (place_BC % vocabulary, place_BC // vocabulary, log_prob_BC), config, config.beam)
         newest_BW = group.tokens_BKT[:, :, -1]
         taken_BV.scatter_add_(1, newest_BW, torch.ones_like(newest_BW, dtype=taken_BV.dtype))
         within_BW = group.origin_BK % parts_BWV.shape[1] + first
