@@ -161,8 +161,10 @@ def test_evaluate_scores_the_test_set_as_the_run_was_scored(project):
 
 
 def test_a_model_card_has_the_scores_of_the_run(project, tmp_path):
-    out = tmp_path / "out"
+    out, unrelated = tmp_path / "out", project.root / "text/unrelated.en"
+    unrelated.write_text("A file of another corpus.\n")
     project.run("python", "-m", "pipeline.commands.export", f"models/{RUN}/average", str(out), "--format", "marian")
+    unrelated.unlink()
     card = (out / "README.md").read_text(encoding="utf-8")
     for name, cell in scores(project).items():
         signature = cell["signature"].replace("|", r"\|")

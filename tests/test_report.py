@@ -698,12 +698,19 @@ def test_times_are_in_their_two_largest_units():
     assert {seconds: duration(seconds) for seconds in shown} == shown
 
 
-def test_a_card_states_the_licence_of_what_comes_from_multi30k_and_of_nothing_else(params):
+def test_a_card_states_the_licence_that_params_yaml_has(params, monkeypatch):
     for name, corpus in params["corpora"].items():
-        what, licence = model_card.data_of(name)
         of_multi30k = "/multi30k/dataset/" in json.dumps(corpus["download"])
-        assert (licence == "CC BY-NC-SA 4.0") == ("Multi30k" in what) == of_multi30k, name
+        assert (model_card.data_of(name)[1] == "CC BY-NC-SA 4.0") == of_multi30k, name
     assert model_card.data_of("demo")[1] == "MIT"
+    mine = {"download": {"train": [{"source": "text/mine/a.en", "target": "text/mine/a.de"}]}}
+    corpora = {"multi30k-of-mine": mine, "owned": mine | {"licence": "Ours"}}
+    changed = {"corpora": corpora, "back_translations": {"owned-bt": {"corpus": "owned"}}}
+    monkeypatch.setattr(model_card, "load", lambda: changed)
+    licences = {name: model_card.data_of(name)[1] for name in (*corpora, "owned-bt", "gone")}
+    assert licences == {"multi30k-of-mine": None, "owned": "Ours", "owned-bt": None, "gone": None}
+    front = model_card.indexed({"corpus": "owned", "run": "r"}, "Ours: all", None)
+    assert (front["license"], front["license_name"]) == ("other", '"Ours: all"')
 
 
 def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(project, monkeypatch):
@@ -722,7 +729,11 @@ def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(proje
 
     assert "| bleu-13a | 30.00 | 29.00 to 31.50 |" in card() and "Licence: MIT" in card()
     assert "has to be normalised" in card() and "replaced by their" in card() and "normalisation form C" not in card()
-    assert "library is L^alpha" in card() and "L^alpha" not in card(kind="transformer")
+    different, power = "can differ from those that were scored", dataclasses.replace(PAPER, penalty="power")
+    assert card().index("L^alpha, and") < card().index("30.0") and different not in card(kind="transformer")
+    for settings, kinds in ({}, ()), ({"alpha": 2.0}, ("ctranslate2",)), ({"beam": 1}, ("marian", "ctranslate2")):
+        decoding = dataclasses.replace(power, **settings)
+        assert tuple(kind for kind in model_card.USE if different in card(kind=kind, decoding=decoding)) == kinds
     assert "input is normalised" in card(kind="transformer")
     copied = shutil.copytree(folder, "other/run/average")
     others = card(Path(copied)), card(step=8), card(decoding=dataclasses.replace(PAPER, alpha=1.0)), card(stale=True)

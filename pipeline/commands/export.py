@@ -79,12 +79,11 @@ def tensors_of(model: Transformer) -> dict[str, Tensor]:
     """The weights, under the names of MarianMTModel.
 
     In MarianMTModel, all sines of the position encodings precede all cosines; in our model they alternate. The axes over
-    the model's dimensions (not over heads) are therefore permuted. PAD and BOS are never predicted: their bias is -inf.
+    the model's dimensions (not over heads) are therefore permuted. The bias of the logits is 0, because label smoothing in
+    further training takes the log-probability of every token, PAD and BOS included.
     """
-    order = halves(model.config.d_model)
-    never = torch.zeros(1, len(model.embedding))
-    never[:, [PAD, BOS]] = float("-inf")
-    tensors = {"model.shared.weight": model.embedding[:, order], "final_logits_bias": never}
+    order, unbiased = halves(model.config.d_model), torch.zeros(1, len(model.embedding))
+    tensors = {"model.shared.weight": model.embedding[:, order], "final_logits_bias": unbiased}
     for stack in ("encoder", "decoder"):
         for number, layer in enumerate(getattr(model, stack)):
             for name, tensor in layer_tensors(layer, order).items():
@@ -134,13 +133,15 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path, decoding: D
     positioned = {"max_position_embeddings": longest_translation}
     write_json(folder / "config.json", marian_config(model.config, pieces.size) | positioned | ids)
     search = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": "never"}
-    write_json(folder / "generation_config.json", ids | search | {"max_length": longest_translation})
+    allowed = {"suppress_tokens": [PAD, BOS], "renormalize_logits": True}  # PAD and BOS have no probability
+    write_json(folder / "generation_config.json", ids | search | allowed | {"max_length": longest_translation})
     write_json(folder / "vocab.json", {piece: number for number, piece in enumerate(pieces.pieces(range(pieces.size)))})
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(vocabulary, folder / name)
     names = dict(zip(("pad_token", "unk_token", "eos_token"), pieces.pieces([PAD, UNK, EOS])))
     tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": positions(model.config, 0)}
-    write_json(folder / "tokenizer_config.json", tokenizer | names)
+    text = {"split_special_tokens": True, "clean_up_tokenization_spaces": False}  # `</s>` in a line is text
+    write_json(folder / "tokenizer_config.json", tokenizer | names | text)
 
 
 def marian_config(config: ModelConfig, vocabulary_size: int) -> dict[str, Any]:
@@ -209,6 +210,7 @@ def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
     embedding = tensors["model.shared.weight"]
     spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = embedding
     spec.decoder.projection.bias = tensors["final_logits_bias"][0]
+    spec.decoder.projection.bias[[PAD, BOS]] = -np.inf  # never predicted
     visit_spec(spec, put)
 
 

@@ -10,7 +10,7 @@ import argparse
 import functools
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from dvc.dependency import param
 from dvc.stage import PipelineStage
 
 from pipeline import code
+from pipeline.settings.addresses import TEXT
 from pipeline.settings.params import load
 from pipeline.training.workspace import unfinished
 from pipeline.workflow import stage
@@ -50,8 +51,10 @@ class State:
         return f"{self.stage} is {self.kind}{': ' if self.kind == 'stale' else ' '}{self.why}".rstrip()
 
 
-def states() -> list[State]:
+def states(*ignored: str) -> list[State]:
     """Return the states of all stages, in the order in which they run. Raises UserError if DVC cannot read the project.
+
+    A change of the paths in `ignored` makes no stage stale.
 
     DVC writes dvc.lock non-atomically, so an incomplete dvc.lock is read again for five seconds.
     """
@@ -70,24 +73,25 @@ def states() -> list[State]:
         graph, written = repo.index.graph, writing()
         for one in networkx.dfs_postorder_nodes(graph):  # an edge leads from a stage to a stage that it depends on
             before = [found[other.name] for other in graph.successors(one)]
-            found[one.name] = State("code", "done") if one.name == "code" else state_of(one, before, written)
+            found[one.name] = State("code", "done") if one.name == "code" else state_of(one, before, written, ignored)
     return list(found.values())
 
 
 def not_done(*names: str) -> dict[str, State]:
     """Return the first stage that is not up to date of each run, decoding or other entry of params.yaml, by its name.
 
-    An entry whose stages are all up to date is left out. Without a project of DVC, there are no stages.
+    An entry whose stages are all up to date is left out. Without a project of DVC, there are no stages. The files in text/
+    do not count: what was made of them has hashes of its own, and any other file there is none of the entry's.
     """
     found: dict[str, State] = {}
-    for state in states() if Path(".dvc").exists() else []:
+    for state in states(TEXT) if Path(".dvc").exists() else []:
         name = state.stage.partition("@")[2]
         if name in names and state.kind != "done":
             found.setdefault(name, state)
     return found
 
 
-def state_of(one: PipelineStage, before: Iterable[State], written: Mapping[str, int]) -> State:
+def state_of(one: PipelineStage, before: Iterable[State], written: Mapping[str, int], ignored: Container[str]) -> State:
     """Return the state of a stage. `written` has the paths that DVC processes are writing, with their process ids."""
     (kind, _, name), made = one.name.partition("@"), any(out.hash_info for out in one.outs)
     if pids := [written[out.fs_path] for out in one.outs if out.fs_path in written]:
@@ -95,7 +99,7 @@ def state_of(one: PipelineStage, before: Iterable[State], written: Mapping[str, 
     if waits := [other.stage for other in before if other.kind != "done"]:
         more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
         return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}", made)
-    if differs := why_stale(one):
+    if differs := why_stale(one, ignored):
         saved = sorted(unfinished(name), key=lambda path: path.stat().st_mtime) if kind == "train" else []
         reached = place_of(one.name).partition(", ")[0]
         stopped = f"; stopped at {reached}, {saved[-1]} holds its state" if reached and saved else ""
@@ -103,12 +107,12 @@ def state_of(one: PipelineStage, before: Iterable[State], written: Mapping[str, 
     return State(one.name, "done", made=made)
 
 
-def why_stale(one: PipelineStage) -> str:
+def why_stale(one: PipelineStage, ignored: Container[str] = ()) -> str:
     """Return what differs from dvc.lock, with the changed modules of the code. DVC's locks are not needed."""
     if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
         return "never run"
     light, heavy = changes(one)
-    return told(light | heavy)
+    return told({path: change for path, change in (light | heavy).items() if path not in ignored})
 
 
 def begun(pid: int) -> float:

@@ -5,6 +5,7 @@ settings of the model and those of the search are equal, and if the stages of a 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from jinja2 import Environment, StrictUndefined
 
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.languages import language_of
-from pipeline.settings.params import load
+from pipeline.settings.params import load, text_corpus
 from pipeline.settings.score_files import content, within
 from transformer.checkpoint import read_settings
 from transformer.config.decoding import DecodingConfig
@@ -22,15 +23,16 @@ from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
 from transformer.files import read_json
 
-FROM_A_GRAMMAR = "sentences that a grammar of this project generated", "MIT"
-MULTI30K = "[Multi30k](https://github.com/multi30k/dataset), image captions", "CC BY-NC-SA 4.0"
 UNKNOWN = "the licence of the data is not recorded; it may limit the use of the model"
+ON_THE_HUB = r"mit|apache-2\.0|gpl-3\.0|cc0-1\.0|cc-by(-nc)?(-sa|-nd)?-4\.0"  # any other licence is `other` there
+TRIED = {"marian": "transformers 4.44.2 and 5.24.0", "ctranslate2": "CTranslate2 4.8.5"}
 STEPS = {
     "entities": "character references (`&quot;`) are replaced by their characters",
     "nfc": "Unicode normalisation form C",
     "punctuation": "Moses' normalize-punctuation",
 }
 
+HIGH = 1.2  # an alpha up to this left no difference in 400 lines
 SEARCH = ("beam", "penalty", "alpha", "extra_length")  # the settings that `USE` shows
 USE = {
     "transformer": """\
@@ -53,7 +55,7 @@ model = ctranslate2.Translator(".", compute_type="float32")
 pieces = sentencepiece.SentencePieceProcessor(model_file="vocabulary.model")
 batch = pieces.encode(["A sentence."], out_type=str)
 limits = {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(map(len, batch)) + {{ extra_length }}}
-results = model.translate_batch(batch, beam_size={{ beam }}, length_penalty={{ alpha }}, **limits)
+results = model.translate_batch(batch, beam_size={{ beam }}, patience={{ beam }}, length_penalty={{ alpha }}, **limits)
 print([pieces.decode(result.hypotheses[0]) for result in results])""",
 }
 CARD = """\
@@ -62,6 +64,9 @@ CARD = """\
 language: {{ codes | tojson }}
 {% endif %}
 pipeline_tag: translation
+{% if difference %}
+# {{ difference }}
+{% endif %}
 {% for key, value in index.items() %}
 {{ key }}: {{ value }}
 {% endfor %}
@@ -78,10 +83,12 @@ A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762) that tr
 ```
 
 The input {{ state }}.
-{% if decoding.penalty != "power" and kind != "transformer" %}
+{% if kind == "marian" %}
+`>>xx<<` at the beginning of a line is taken for a language code and removed.
+{% endif %}
+{% if tried %}
 
-The length penalty of this library is L^alpha. \
-This project used {{ decoding.penalty }}, so some translations can differ.
+Tried with {{ tried }}.
 {% endif %}
 
 ## Data
@@ -90,6 +97,10 @@ Training data: {{ what }}. Licence: {{ licence }}.
 
 ## Scores
 
+{% if difference %}
+{{ difference }}
+
+{% endif %}
 {% if scores %}
 Test set, {{ "{:,}".format(scores.pairs) }} pairs, from results/{{ name }}.json; intervals are 95% by bootstrap.
 
@@ -122,10 +133,34 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] 
 
 
 def data_of(corpus: str) -> tuple[str, str | None]:
-    """Return a description of the corpus, and its licence or None if this project does not know it."""
-    if DEMONSTRATION in str(within(load(), "corpora", corpus, "download")):
-        return FROM_A_GRAMMAR
-    return MULTI30K if corpus.startswith("multi30k") else (f"the corpus `{corpus}`", None)
+    """Return a description of the corpus, and the licence that params.yaml states, or None.
+
+    The monolingual text of a back-translation has a licence of its own, which is not recorded.
+    """
+    params = load()
+    synthetic = corpus in (params.get("back_translations") or ())
+    of = within(params, "corpora", text_corpus(params, corpus) if synthetic else corpus)
+    grammar = DEMONSTRATION in str(within(of, "download", "train"))
+    what = f"the corpus `{corpus}`" + ", sentences that a grammar of this project generated" * grammar
+    return (f"{what}, and translations of monolingual text", None) if synthetic else (what, within(of, "licence"))
+
+
+def difference_of(kind: str, decoding: DecodingConfig) -> str:
+    """Why the code on the card gives some translations other than the scored ones, as a sentence; "" if it does not.
+
+    Without a length penalty, the searches of all libraries find the same best hypothesis.
+    """
+    if kind == "transformer" or not decoding.alpha:
+        return ""
+    if decoding.penalty != "power":
+        why = f"The length penalty of this library is L^alpha, and this project used {decoding.penalty}"
+    elif decoding.beam == 1:
+        why = "With a beam of 1, this library stops at the first end, and this project when no other can win"
+    elif kind == "ctranslate2" and decoding.alpha > HIGH:
+        why = f"With alpha above {HIGH}, a longer translation can win that this library no longer searches for"
+    else:
+        return ""
+    return f"{why}, so some translations can differ from those that were scored."
 
 
 def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: DecodingConfig, stale: bool = False) -> str:
@@ -147,7 +182,8 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
         code=JINJA.from_string(USE[kind]).render(vars(decoding)),
         kind=kind,
         state=normalised(text, kind),
-        decoding=decoding,
+        difference=difference_of(kind, decoding),
+        tried=TRIED.get(kind),
         what=what,
         licence=licence or UNKNOWN,
         scores=scores,
@@ -170,5 +206,7 @@ def indexed(known: Mapping[str, Any], licence: str | None, scores: Mapping[str, 
     metrics = [{"type": name.partition("-")[0], "name": name, "value": cell["score"]} for name, cell in found.items()]
     of = {"task": {"type": "translation"}, "dataset": {"name": f"{known['corpus']} test", "type": known["corpus"]}}
     model = {"name": known["run"], "results": [{**of, "metrics": metrics}] if metrics else []}
-    front = {"license": licence.lower().replace(" ", "-")} if licence else {}
-    return front | {"datasets": json.dumps([known["corpus"]]), "model-index": json.dumps([model])}
+    slug = (licence or "").lower().replace(" ", "-")
+    listed = re.fullmatch(ON_THE_HUB, slug)
+    front = {"license": slug if listed else "other"} | ({} if listed else {"license_name": json.dumps(licence)})
+    return (front if licence else {}) | {"datasets": json.dumps([known["corpus"]]), "model-index": json.dumps([model])}

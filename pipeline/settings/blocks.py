@@ -1,7 +1,7 @@
 """All blocks of params.yaml and of a study as classes: the check reads them, and the JSON schemas are made from them."""
 
 from dataclasses import dataclass, make_dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.decodings import Decoding, Samples
@@ -17,7 +17,7 @@ from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import Differences, Positive, require
+from transformer.config.reading import Differences, Pattern, Positive, require
 from transformer.config.training import AveragingConfig, TrainingConfig
 
 # `base.decoders`: the settings of each decoder, with the decoders that it uses
@@ -51,6 +51,7 @@ class Corpus:
     """An entry of `corpora`."""
 
     languages: tuple[Name, Name]
+    licence: Annotated[str, Pattern(r"\S[^\r\n]*", "the name of a licence")] | None  # of the text, for the model card
     download: DownloadConfig
     normalise: Differences[NormaliseConfig]
     vocabulary: Differences[VocabularyConfig]
