@@ -23,11 +23,12 @@ at_interrupt = signal.signal(signal.SIGINT, interrupted)  # Python's own handler
 
 sys.path.insert(0, workflow.basedir)  # import the modules of this checkout, even if another one is installed
 
+from pipeline.reporting.warned import large, said
 from pipeline.workflow.results import show
 from pipeline.workflow.screen import LOGS, take_over
 
 if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
-    take_over(logger, lambda: show_results(), lambda: missing)  # before the imports below, which take a second
+    take_over(logger, lambda: show_results(), lambda: missing, said)  # before the imports below, which take a second
 
 import networkx
 from dvc.dependency import param
@@ -124,7 +125,7 @@ def show_results():
     """Print the results if the stage `report` is in the workflow. Without it, the scores may be those of other settings."""
     if any(job.rule.name == "report" for job in workflow.dag.jobs):
         try:
-            show()
+            show(large)
         except (UserError, OSError) as error:
             print(f"snakemake: {' '.join(str(error).split())}", file=sys.stderr)
 

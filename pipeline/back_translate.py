@@ -44,8 +44,8 @@ def work(
         raise UserError(f"{text}: no translation is kept; dropped: {why}")
     for path, chosen in zip(paths, (sources, targets)):
         write_lines(path, chosen)
-    dropped = {"dropped": dict(select.dropped), "in_evaluation": select.in_evaluation}
-    return {"translated": len(lines), "pieces": found.pieces, "kept": len(sources), **dropped}
+    counts = {"dropped": dict(select.dropped), "in_evaluation": select.in_evaluation}
+    return {"pieces": found.pieces, "sets": {"synthetic": {"read": len(lines), "kept": len(sources), **counts}}}
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -58,11 +58,12 @@ def main(arguments: argparse.Namespace) -> None:
     translator = Translator.load(arguments.model, device, **vars(choice.config))
     with atomic_folder(arguments.out) as folder:
         paths = [folder / f"train.{language}" for language in (source, target)]
-        counts = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config, select)
+        made = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config, select)
     select.tell(name)
     settings = {"averaging": translator.description, "decoding": choice.description(translator.config)}
-    write_json(arguments.report, {"run": run, **counts, "settings": settings})
-    print(f"{arguments.out}: {counts['kept']:,} of {counts['translated']:,} pairs")
+    write_json(arguments.report, {"run": run, **made, "settings": settings})
+    counts = made["sets"]["synthetic"]
+    print(f"{arguments.out}: {counts['kept']:,} of {counts['read']:,} pairs")
 
 
 if __name__ == "__main__":

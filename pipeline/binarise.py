@@ -20,11 +20,11 @@ from tqdm import tqdm
 
 from pipeline.corpora.binarised import SIDES, id_type, segmentations_of, write_description, write_side
 from pipeline.corpora.sets import blocks, files_of, progress
-from pipeline.corpora.transfer import say
 from pipeline.corpora.words import WordTable
 from pipeline.settings import params
 from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.workflow import stage
+from pipeline.workflow.progress import warn
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 from transformer.vocabulary import Vocabulary
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> None:
     train, dev = (files_of(arguments.text, name, languages) for name in ("train", "dev"))
     dtype = id_type(vocabulary.size)
     if config.bpe_dropout and [*map(int, re.findall(r"\d+", metadata.version("sentencepiece")))] > SAME:
-        say("this SentencePiece samples other pieces at each start; `pip install sentencepiece==0.2.1` gives the same ones")
+        warn("this SentencePiece samples other pieces at each start; `pip install sentencepiece==0.2.1` samples the same")
     with progress(train * config.segmentations + dev) as bar, atomic_folder(arguments.out) as out:
         counts = {"train": write_set(out, "train", (training(path, words, bar, config) for path in train), dtype)}
         if config.bpe_dropout:

@@ -1,13 +1,14 @@
 """Collect a corpus as plain text from files, URLs and archives.
 
-    python -m pipeline.download CORPUS --out data/CORPUS/raw --test data/CORPUS/test
+    python -m pipeline.download CORPUS --out data/CORPUS/raw --test data/CORPUS/test \\
+        --report scores/corpora/CORPUS/download.json
 
 Reads params.yaml (corpora.CORPUS.languages and .download, machine.mirror), the files and archives named there, and
 earlier downloads (work/downloads). Writes train.LANGUAGE and dev.LANGUAGE into the folder --out. Writes test.LANGUAGE
 and, if the corpus has a filtered test set, test_filtered.LANGUAGE into the folder --test. The folders are separate, so
 that a change of the test set causes no training. The text is UTF-8, not yet normalised, with one segment per line. Line
 n of one language is the translation of line n of the other. If no checksum of a file was published, the checksum of its
-first download is recorded in checksums.json.
+first download is recorded in checksums.json. The report has the counts of each set.
 """
 
 import argparse
@@ -22,22 +23,26 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import languages, load
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
-from transformer.files import atomic_folder
+from transformer.files import atomic_folder, write_json
 
 
-def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: Path, test: Path) -> None:
-    """Write train and dev to the folder `out` and the corpus's own test set to `test`, each folder atomically."""
+def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: Path, test: Path) -> dict[str, dict]:
+    """Write train and dev to the folder `out` and the corpus's own test set to `test`, each folder atomically.
+
+    Returns the counts of `collect`.
+    """
     with atomic_folder(test) as test_folder, atomic_folder(out) as folder:
         sets = {name: getattr(config, name) for name in SETS if getattr(config, name)}
-        pairs = collect(sets, config.archives or {}, codes, fetcher, folder)
-        for name, count in pairs.items():
-            if count == 0:
+        found = collect(sets, config.archives or {}, codes, fetcher, folder)
+        for name, counts in found.items():
+            if counts["kept"] == 0:
                 raise UserError(f"{name} holds no pair; a corpus without one is of no use")
         for path in folder.glob("test*"):
             path.rename(test_folder / path.name)
-    for name, count in pairs.items():
+    for name, counts in found.items():
         folder = test if name.startswith("test") else out
-        say(f"{folder / name}.{{{','.join(codes)}}}: {count:,} pairs")
+        say(f"{folder / name}.{{{','.join(codes)}}}: {counts['kept']:,} pairs")
+    return found
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -46,8 +51,9 @@ def main(arguments: argparse.Namespace) -> None:
     codes = languages(params, arguments.corpus)
     if said := not_known(codes):
         say(f"{arguments.corpus}: {said}")
-    work(config, codes, Fetcher(machine(params).mirror), arguments.out, arguments.test)
+    found = work(config, codes, Fetcher(machine(params).mirror), arguments.out, arguments.test)
+    write_json(arguments.report, {"languages": codes, "sets": found})
 
 
 if __name__ == "__main__":
-    stage.script(main, "download", __doc__, "out test", corpus="a corpus of params.yaml")
+    stage.script(main, "download", __doc__, "out test report", corpus="a corpus of params.yaml")

@@ -15,7 +15,7 @@ from pipeline.corpora.archives import CHUNK, unpacked
 from pipeline.corpora.collecting import append_lines
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import text
-from pipeline.corpora.normalising import COUNTS, Filter, normalise_set
+from pipeline.corpora.normalising import Filter, normalise_set
 from pipeline.corpora.plain import notice, notice_names
 from pipeline.corpora.sets import progress
 from pipeline.corpora.transfer import say
@@ -56,8 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
         with progress([raw]) as bar:
             counts = normalise_set([raw], [folder / f"train.{language}"], [language], config, bar, Filter(config))
         raw.unlink()
-    report = {key: counts[key] for key in ("read", "kept", "dropped")} | {key: counts[key][language] for key in COUNTS}
-    write_json(arguments.report, {"language": language, **report})
+    write_json(arguments.report, {"languages": [language], "sets": {"monolingual": counts}})
     print(f"{arguments.out}: {counts['kept']:,} of {counts['read']:,} lines")
 
 

@@ -1,9 +1,10 @@
 """Fetch an evaluation set of the block `sets` in params.yaml and normalise it.
 
-    python -m pipeline.fetch_set NAME --out data/sets/NAME
+    python -m pipeline.fetch_set NAME --out data/sets/NAME --report scores/corpora/NAME/fetch_set.json
 
 Reads params.yaml (sets.NAME; languages, archives and normalise of its corpus) and the files or archives named
 there. Writes an evaluation set (pipeline/corpora/evaluation.py). A new or changed set requires no training.
+The report has the counts of the set.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage
-from transformer.files import atomic_folder
+from transformer.files import atomic_folder, write_json
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -28,12 +29,14 @@ def main(arguments: argparse.Namespace) -> None:
     archives = download_config(params, chosen.corpus).archives or {}
     fetcher = Fetcher(machine(params).mirror)
     with atomic_folder(arguments.out) as folder:
-        collect({"raw": (chosen,)}, archives, codes, fetcher, folder)
+        found = collect({"raw": (chosen,)}, archives, codes, fetcher, folder)
         raw = [folder / f"raw.{code}" for code in codes]
         with progress(raw) as bar:
             counts = write_set(folder, chosen.corpus, codes, raw, config, bar)
+    report = {"languages": codes, "sets": {name: found["raw"] | counts}}
+    write_json(arguments.report, report)
     print(f"{arguments.out}: {counts['kept']:,} pairs")
 
 
 if __name__ == "__main__":
-    stage.script(main, "fetch_set", __doc__, "out", name="a set of params.yaml")
+    stage.script(main, "fetch_set", __doc__, "out report", name="a set of params.yaml")

@@ -35,7 +35,7 @@ from pipeline.settings.selection import run_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import nodes, outcome, workers, workspace
 from pipeline.workflow import hardware, stage, unchanged
-from pipeline.workflow.progress import Progress
+from pipeline.workflow.progress import Progress, warn
 from pipeline.workflow.times import write_times
 from transformer import fast
 from transformer.checkpoint import write_settings
@@ -90,11 +90,11 @@ def trainer(
     store = Store(place, config.keep, identity | {"settings and data": place.name}, writes=group.rank == 0)
     state = new_state(network, config, device)
     if device.type == "cuda" and options.kernels == "auto" and (reason := fast.hindrance()):
-        say(f"our kernels are not used, which is slower: {reason}")
+        warn(f"our kernels are not used, which is slower: {reason}")
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")
     seconds = options.save_every_minutes * 60
-    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, tell, group)
+    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, warn, group)
 
 
 def identity_of(device: torch.device, precision: str, threads: int) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
             file.write(hashlib.md5(summary.read_bytes()).hexdigest())
         if others := workspace.unfinished(run):
             where = ", ".join(map(str, others))
-            tell(f"unfinished trainings of {run} with other settings are still there; `rm -r` removes them: {where}")
+            warn(f"unfinished trainings of {run} with other settings are still there; `rm -r` removes them: {where}")
     return 0
 
 

@@ -8,12 +8,14 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline.commands import plan
 from pipeline.commands.plan import Sizes, training
+from pipeline.reporting import warned
 from pipeline.settings.selection import run_settings
 from pipeline.workflow import results
 from pipeline.workflow.progress import Progress, place_of
@@ -63,6 +65,83 @@ def test_a_training_that_a_signal_stopped_has_not_failed(tmp_path, monkeypatch, 
     screen.handle(event(LogEvent.JOB_INFO, jobid=2, rule_name=STAGE))
     screen.handle(event(LogEvent.JOB_ERROR, jobid=2, rule_msg="sbatch: no more jobs\n"))
     assert terminal.shown()[-3:] == [f"{STAGE} failed after 0 s.", "sbatch: no more jobs", ""]
+
+
+# What stages warn of
+
+
+def counted(**counts: Any) -> dict:
+    return {"sets": {"train": counts}}
+
+
+TRAINED = {"pairs_left_out": 30, "data_sum": "d0"}
+DATA = {"data_sum": "d0", "sets": {"train": {"pairs": 400, "segmentations": 2}}}
+HERE = {"dropped": {"decontaminate": 1}, "in_evaluation": 1}
+
+
+@pytest.mark.parametrize(
+    ("stage", "counts", "sentences", "large"),
+    [
+        ("download", counted(read=9, swapped=[1, 3]), ["part 1 look swapped", "part 3 look swapped"], 0),
+        ("download", counted(read=50, dropped={"same_source": 4}), ["4 of 50 (8.0%)"], 0),
+        ("normalise", counted(read=90, dropped={"empty": 9, "max_ratio": 0}), ["9 of 90 (10.0%)"], 0),
+        ("normalise", counted(read=90, dropped={"deduplicate": 10}), ["10 of 90 (11.1%)"], 1),
+        ("normalise", counted(read=9000, dropped={"empty": 0}, in_evaluation=1, empty={"en": 9}), ["1 pair "], 0),
+        ("normalise", counted(invalid={"en": 0, "de": 1234}), ["1,234 lines with damaged UTF-8 (de)"], 0),
+        ("normalise", counted(empty={"en": 1, "de": 2}), ["1 empty source (en)", "2 empty references (de)"], 0),
+        ("fetch_set", counted(empty={"en": 0, "de": 1}, swapped=[1]), ["part 1", "1 empty reference (de)"], 0),
+        ("fetch_monolingual", counted(read=8, dropped={"max_words": 7}), ["7 of 8 (87.5%)"], 1),
+        ("back_translate", counted(read=8, **HERE), ["1 of 8"], 1),
+        ("train", TRAINED, ["30 of 200 (15.0%)"], 1),
+        ("train", TRAINED | {"data_sum": "d1"}, ["30 left out"], 0),
+        ("train", TRAINED | {"pairs_left_out": 0}, [], 0),
+    ],
+)
+def test_each_kind_of_count_is_one_sentence(tmp_path, stage, counts, sentences, large):
+    for file, content in (("corpora/{}/binarise.json", DATA), (warned.FILES[stage][1], counts)):
+        write_json(tmp_path / file.format("x"), content)
+    found = warned.of_stage(f"{stage}@x", tmp_path)
+    assert all(said in each.text for said, each in zip(sentences, found, strict=True)), found
+    assert sum(each.large for each in found) == large and warned.of_stage("score@x", tmp_path) == []
+
+
+def test_a_large_share_of_pairs_left_out_is_said_before_everything_else(tmp_path, params, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sets = {"dev": {"read": 9, "empty": {"en": 0, "de": 1}}, "train": {"read": 9, "dropped": {"max_words": 8}}}
+    write_json(Path("scores/corpora/demo/normalise.json"), {"sets": sets})
+    write_json(Path("scores/corpora/demo/download.json"), {"sets": {"train": {"read": 9, "swapped": [1]}}})
+    assert [("8 of 9" in text, large) for _, text, large in warned.of_stages(params)] == [(True, True)] + 2 * [
+        (False, False)
+    ]
+    assert "8 of 9" in warned.said("normalise@demo")[0]
+    monkeypatch.setattr(results, "load", lambda: params)
+    results.show(warned.large)
+    first, *rest = capsys.readouterr().out.strip().split("\n")
+    assert "normalise@demo" in first and "8 of 9" in first and not any("demo:" in line for line in rest)
+    Path("scores/corpora/demo/normalise.json").write_text("{")
+    assert warned.said("normalise@demo") == [], "the stage that reads it names it"
+
+
+def test_a_stage_that_dvc_restores_warns_as_one_that_ran(project):
+    """The counts of the stub depend on its settings. What only this machine has is in the log of the stage that ran."""
+    project.edit(
+        "stub.py",
+        'write_text(f\'{{"digest": {digest}}}',
+        'write_text(f\'{{"sets": {{"x": {{"read": 9, "empty": {{"en": {digest}}}}}}}}}',
+    )
+    project.edit("stub.py", 'with open("work/ran"', 'print("warning: of this machine")\nwith open("work/ran"')
+    shown, value = [], "max_words: 0"
+    for new in ("max_words: 71", "max_words: 83", "max_words: 71"):
+        project.edit("params.yaml", value, new)
+        lines = project.run("snakemake", "--cores", "2", "normalise@demo").split("\n")
+        place = next(place for place, line in enumerate(lines) if "/1] normalise@demo" in line)
+        shown.append(
+            (lines[place].endswith("(not run: DVC has its result)"), lines[place + 1].strip(), lines[place + 2].strip())
+        )
+        value = new
+    first, second, third = shown
+    assert first[2] == second[2] == "of this machine" != third[2] and [each[0] for each in shown] == [False, False, True]
+    assert "empty sources (en)" in first[1] and third[1] == first[1] != second[1]
 
 
 # The progress of a stage, and the live line

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from operator import eq
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pipeline.corpora.archives import CHUNK, Unpacked, members, undamaged, unpacked
 from pipeline.corpora.evaluation import require_aligned
@@ -32,27 +32,37 @@ def collect(
     languages: Languages,
     fetcher: Fetcher,
     folder: Path,
-) -> dict[str, int]:
-    """Write all sets into `folder`, two files each. Returns the number of pairs in each set.
+) -> dict[str, dict[str, Any]]:
+    """Write all sets into `folder`, two files each. Returns the counts of each set for the report.
+
+    `read` and `kept` are numbers of pairs, `dropped` those left out by reason, `swapped` the numbers of the parts, from 1,
+    whose sides look swapped.
 
     Raises UserError if a file cannot be obtained or is damaged, or if two sides have different numbers of lines.
     """
-    counts: dict[str, int] = {}
+    counts: dict[str, dict[str, Any]] = {}
     held = {name: parts[0].hold_out for name, parts in sets.items() if parts[0].hold_out}
     for name in (name for name in sets if name not in held):
         with ExitStack() as stack:
             files = [stack.enter_context(open(folder / f"{name}.{code}", "wb")) for code in languages]
-            counts[name] = sum(append(part, archives, languages, fetcher, files) for part in sets[name])
+            parts = [append(part, archives, languages, fetcher, files) for part in sets[name]]
+        read = sum(pairs for pairs, _ in parts)
+        suspects = [number for number, (_, seem_swapped) in enumerate(parts, 1) if seem_swapped]
+        counts[name] = {"read": read, "kept": read, "swapped": suspects}
     if held:
-        left = hold_out(folder, languages, counts["train"], held)
-        more = counts["train"] - left - sum(held.values())
+        train = counts["train"]
+        train["kept"] = hold_out(folder, languages, train["read"], held)
+        more = train["read"] - train["kept"] - sum(held.values())
         say(f"held out of train, evenly spread: {held}; {more:,} more pairs with the same sources are removed from it")
-        counts |= held | {"train": left}
+        counts |= {name: {"read": size, "kept": size} for name, size in held.items()}
+        train["dropped"] = {"same_source": more}
     return counts
 
 
-def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fetcher: Fetcher, files: Files) -> int:
-    """Append one part to the two files of the set. Returns the number of pairs in the part."""
+def append(
+    part: Part, archives: Mapping[str, Archive], languages: Languages, fetcher: Fetcher, files: Files
+) -> tuple[int, bool]:
+    """Append one part to the two files of the set. Returns its number of pairs, and whether its sides look swapped."""
     starts = [file.tell() for file in files]
     if part.form and part.form != "zip":
         count, labels = append_pairs(part, languages, fetcher, files), [", ".join(part.files)] * 2
@@ -67,8 +77,7 @@ def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fe
         for file, start in zip(files, starts):
             thin(file, start, part.every)
         count = -(-count // part.every)
-    require_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages)
-    return count
+    return count, of_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages)
 
 
 def thin(file: IO[bytes], start: int, every: int) -> None:
@@ -144,17 +153,22 @@ def written(file: IO[bytes], start: int) -> Iterator[bytes]:
     yield b""
 
 
-def require_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], languages: Languages) -> None:
-    """Raise UserError if both sides are the same text. Warn of pieces, names of columns and swapped sides."""
+def of_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], languages: Languages) -> bool:
+    """Raise UserError if both sides are the same text. Warn of pieces and of names of columns.
+
+    Returns whether each side looks like the language of the other.
+    """
     first = [next(side) for side in sides]
     if first[0] == first[1] > b"" and all(map(eq, *sides)):
         raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
     for chunk, label in dict(zip(first, labels)).items():
         notice(chunk, label)
     notice_names(first, " and ".join(dict.fromkeys(labels)), languages)
-    if swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages):
+    seem_swapped = swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages)
+    if seem_swapped:
         said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
         say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")
+    return seem_swapped
 
 
 def append_lines(chunks: Iterable[bytes], file: IO[bytes], label: str, skip: int = 0, first: int | None = None) -> int:

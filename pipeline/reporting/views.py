@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.reporting import changes, claims, paper_tables, studies
+from pipeline.reporting import changes, claims, paper_tables, studies, warned
 from pipeline.reporting.figures import attention, curves
 from pipeline.reporting.figures import changes as changes_plot
 from pipeline.reporting.results import Results
@@ -33,6 +33,7 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
         "params": params,
         "results": results,
         "own": own,
+        "warned": warned.of_stages(params, scores),
         "recorded": known,
         "selection": [(each, claims.against_first(changes.tested(changes.of_study(each), settings))) for each in selection],
         "headlines": [*found, *studies.not_done(params, results)],

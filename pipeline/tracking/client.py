@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.workflow import progress
+
 PATIENCE = 60  # seconds that a stage, at its end, waits for the process
 
 
@@ -69,4 +71,4 @@ def mirror(path: Path) -> None:
 
 def warn(reason: str) -> None:
     remedy = "the stage continues; run `python -m pipeline.commands.track` later to mirror its results"
-    print(f"tracking: {reason}; {remedy}", file=sys.stderr, flush=True)
+    progress.warn(f"tracking: {reason}; {remedy}")

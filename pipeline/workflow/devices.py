@@ -7,7 +7,6 @@ A claim is a lock on a file, which ends with the process.
 
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Mapping
 from itertools import takewhile
@@ -25,6 +24,7 @@ from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
 from pipeline.settings.values import value_run
 from pipeline.settings.vocabulary import VocabularyConfig
+from pipeline.workflow.progress import warn
 from transformer.config.decoding import DecodingConfig
 
 HELD: list[Any] = []  # the locks of this process, which end with it
@@ -109,7 +109,7 @@ def claim(number: int) -> None:
             free.append(gpu)
     shared = [gpu for gpu in gpus if gpu not in free][: max(0, number - len(free))]
     if shared:
-        print(f"GPU {', '.join(shared)}: shared with another stage, because no other GPU is free", file=sys.stderr)
+        warn(f"GPU {', '.join(shared)}: shared with another stage, because no other GPU is free")
     if number:
         os.environ[VISIBLE] = ",".join(gpu for gpu in gpus if gpu in (*free, *shared))
 

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import platform
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 
 from pipeline.settings.machine import MachineConfig
 from pipeline.workflow.programs import said
+from pipeline.workflow.progress import warn
 from transformer.config.reading import placed
 from transformer.device import device_of
 
@@ -83,5 +83,5 @@ def commit(*more: str) -> str | None:
         head = said("git", "rev-parse", "HEAD").strip()
         return f"{head}-edited" if said("git", "status", "--porcelain", "--", "pipeline", "transformer", *more) else head
     except OSError as error:
-        print(f"the commit of the code is not recorded: {' '.join(str(error).split())}", file=sys.stderr)
+        warn(f"the commit of the code is not recorded: {error}")
         return None

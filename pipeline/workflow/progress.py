@@ -17,6 +17,7 @@ from tqdm import tqdm
 from pipeline.workflow.times import duration
 
 PLACES = Path("work/progress")
+WARNING = "warning: "  # begins a line of a log that Snakemake's terminal repeats under the line of the stage
 
 
 def place_of(stage: str, since: float = 0.0) -> str:
@@ -33,6 +34,11 @@ def text_since(path: Path, since: float) -> str:
         return path.read_text(encoding="utf-8", errors="replace") if path.stat().st_mtime >= since else ""
     except OSError:
         return ""
+
+
+def warn(text: str) -> None:
+    """Warn of something that only this machine has, and that is therefore in no output: one line on standard error."""
+    Progress.write(f"{WARNING}{' '.join(text.split())}", file=sys.stderr)
 
 
 class Progress(tqdm):

@@ -5,7 +5,7 @@ The changes are relative to the last workflow that printed results.
     python -m pipeline.workflow.results     exits with 1 if reports/index.html is missing or older than a table
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -90,10 +90,11 @@ def in_columns(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str
     return ["  ".join([row[0].ljust(widths[0]), *map(rest, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
-def show() -> None:
-    """Print the results and the path of the page. Keep the results for the next comparison."""
-    found = list(results(load()))
-    print("", *table(found, content(KEPT) or {}), sep="\n")
+def show(first: Callable[[Mapping[str, Any]], Iterable[str]] = lambda params: ()) -> None:
+    """Print what `first` returns, the results and the path of the page. Keep the results for the next comparison."""
+    params = load()
+    found = list(results(params))
+    print("", *first(params), *table(found, content(KEPT) or {}), sep="\n")
     if page_is_current():
         print(f"\nThe report: open {PAGE} in a browser.")
     elif PAGE.is_file():

@@ -13,7 +13,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from pipeline.workflow.progress import place_of, text_since
+from pipeline.workflow.progress import WARNING, place_of, text_since
 from pipeline.workflow.times import duration
 
 LOGS = Path("work/logs")
@@ -57,14 +57,20 @@ class Screen(logging.Handler):
     """The logging handler that writes to the terminal.
 
     It calls `results` if there is nothing to do. After stages have run, `onsuccess` in the Snakefile calls the same
-    function. `stale` returns the stages that DVC found stale, including those that are no targets.
+    function. `stale` returns the stages that DVC found stale, including those that are no targets. `warned` returns what
+    a stage warns of by its counts. Warnings of this machine are in the log of the stage.
     """
 
     def __init__(
-        self, results: Callable[[], None], stale: Callable[[], Collection[str]] = tuple, stream: TextIO = sys.stderr
+        self,
+        results: Callable[[], None],
+        stale: Callable[[], Collection[str]] = tuple,
+        warned: Callable[[str], Iterable[str]] = lambda stage: (),
+        stream: TextIO = sys.stderr,
     ) -> None:
         super().__init__(logging.INFO)
-        self.results, self.stale, self.stream, self.formatter = results, stale, stream, DefaultFormatter()
+        self.results, self.stale, self.warned = results, stale, warned
+        self.stream, self.formatter = stream, DefaultFormatter()
         self.live = stream.isatty() and os.environ.get("TERM") != "dumb"
         self.running: dict[int, Running] = {}
         self.total = self.done = 0
@@ -109,9 +115,13 @@ class Screen(logging.Handler):
         job = self.running.pop(record.job_id, None)
         if job:  # not the rule ALL
             self.done += 1
-            ran = "Running stage" in text_since(job.path, 0)
-            note = "" if ran else " (not run: DVC has its result)"
-            self.say(f"[{self.done:>{len(str(self.total))}}/{self.total}] {job.stage}  {duration(job.seconds)}{note}")
+            log = text_since(job.path, 0)
+            note = "" if "Running stage" in log else " (not run: DVC has its result)"
+            of_machine = [line.removeprefix(WARNING) for line in log.splitlines() if line.startswith(WARNING)]
+            place = f"[{self.done:>{len(str(self.total))}}/{self.total}] "
+            self.say(f"{place}{job.stage}  {duration(job.seconds)}{note}")
+            for text in dict.fromkeys([*self.warned(job.stage), *of_machine]):
+                self.say(f"{'':{len(place)}}{text}")
             if self.done == self.total:
                 self.say(f"Done in {duration(time.monotonic() - self.started)}.")
 
@@ -172,11 +182,14 @@ class Screen(logging.Handler):
                 job.due = job.seconds + min(max(job.seconds, BETWEEN[0]), BETWEEN[1])
 
 
-def take_over(logger: logging.Logger, results: Callable[[], None], stale: Callable[[], Collection[str]]) -> None:
-    """Replace Snakemake's handler for the terminal. A logger plug-in that the user has chosen is not replaced."""
+def take_over(logger: logging.Logger, *functions: Callable) -> None:
+    """Replace Snakemake's handler for the terminal by a Screen with these functions.
+
+    A logger plug-in that the user has chosen is not replaced.
+    """
     logging.raiseExceptions = False  # on a full disk, each message for Snakemake's log file would print a traceback
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
             logger.removeHandler(handler)
-            logger.addHandler(screen := Screen(results, stale))
+            logger.addHandler(screen := Screen(*functions))
             screen.say("Asking DVC what is stale.")

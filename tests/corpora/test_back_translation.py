@@ -175,10 +175,11 @@ def test_synthetic_pairs_are_aligned_clean_and_filtered(selected, tmp_path):
     select = Filter(config, ({"nuen"}, {"vier"}))
     (tmp_path / "text").write_text("eins zwei\nx\na.b.c\ndrei\nvier\nneun\n")
     paths = [tmp_path / "train.en", tmp_path / "train.de"]
-    counts = work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config, select)
+    made = work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config, select)
+    counts = made["sets"]["synthetic"]
     assert [path.read_text() for path in paths] == ["iewz snie\nierd\n", "eins zwei\ndrei\n"]
     assert counts["dropped"] == {"empty": 1, "max_words": 0, "max_ratio": 1, "deduplicate": 0, "decontaminate": 2}
-    assert (counts["translated"], counts["kept"], counts["pieces"]) == (6, 2, 12)
+    assert (counts["read"], counts["kept"], made["pieces"]) == (6, 2, 12)
     (tmp_path / "text").write_text("x\na.b.c\nx\n")
     with pytest.raises(UserError, match=r"dropped: 2 empty, 0 max_words, 1 max_ratio, 0 deduplicate$"):
         work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config, Filter(config))

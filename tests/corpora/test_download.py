@@ -313,17 +313,24 @@ def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_th
     back = {"corpus": "mine", "run": "reverse", "tagged": False, "ratio": 1.0, "decoding": {}}
     params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": files["target"]}}
     write_params_yaml(Path(), params)
-    download.main(argparse.Namespace(corpus="mine", out=Path("data/raw"), test=Path("data/test")))
+    report = Path("report.json")
+    download.main(argparse.Namespace(corpus="mine", out=Path("data/raw"), test=Path("data/test"), report=report))
+    assert {name: counts["kept"] for name, counts in json.loads(report.read_text())["sets"].items()} == {
+        "train": 1,
+        "dev": 1,
+        "test": 1,
+    }
     assert Path("data/raw/train.de").read_bytes() == Path("data/test/test.de").read_bytes() == members["new.de"]
     for name in ("new", "packed"):
-        fetch_set.main(argparse.Namespace(name=name, out=Path("data", name)))
+        fetch_set.main(argparse.Namespace(name=name, out=Path("data", name), report=report))
+        assert json.loads(report.read_text())["sets"][name]["kept"] == 1
         found = EvaluationSet.open(Path("data", name))
         assert (found.corpus, found.languages) == ("mine", ("en", "de"))
         assert found.lines("raw") == ([lines[0]], [lines[1]]) and found.lines("normalised") == ([english], [german])
-    out, report = Path("data/mine-bt"), Path("report.json")
+    out = Path("data/mine-bt")
     fetch_monolingual.main(argparse.Namespace(name="mine-bt", out=out, report=report))
     assert {path.name: path.read_text() for path in out.iterdir()} == {"train.de": f"{german}\n"}
-    assert json.loads(report.read_text())["language"] == "de"
+    assert json.loads(report.read_text())["sets"]["monolingual"]["kept"] == 1
 
 
 def test_all_addresses_of_an_archive_are_those_of_one_file(tmp_path):
@@ -333,7 +340,8 @@ def test_all_addresses_of_an_archive_are_those_of_one_file(tmp_path):
     part = {"archive": "x", "source": "en", "target": "de"}
     settings = {"archives": {"x": {"url": urls}}, **dict.fromkeys(("train", "dev", "test"), part)}
     config = read(DownloadConfig, settings, "x")
-    assert collecting.collect({"train": config.train}, config.archives, ("en", "de"), fetcher, tmp_path) == {"train": 1}
+    found = collecting.collect({"train": config.train}, config.archives, ("en", "de"), fetcher, tmp_path)
+    assert found == {"train": {"read": 1, "kept": 1, "swapped": []}}
     assert asked == [(urls[0], None, urls[1])]
 
 

@@ -126,7 +126,11 @@ def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
     counts = content("scores/corpora/own/normalise.json")["sets"]
     assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 129
     assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
-    assert content("scores/forward/training.json")["pairs_left_out"] >= 2, "the long lines are left out"
+    left_out = content("scores/forward/training.json")["pairs_left_out"]
+    assert left_out >= 2, "the long lines are left out"
+    page = Path("reports/index.html").read_text(encoding="utf-8")
+    for said in ("normalise@own: train: 3 of 132 ", "2 empty references (de)", f"train@forward: train: {left_out} of 129 "):
+        assert said in page, said
 
 
 def test_every_line_has_a_translation_and_the_report_shows_untrusted_text_as_text(folder):
@@ -281,7 +285,9 @@ def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(folde
     assert {name for name in own if own[name] != mixture[name]} == changed
     sources, targets = (lines(f"data/own-bt/synthetic/train.{code}") for code in LANGUAGES)
     assert 30 < len(sources) == len(targets) <= 42 and set(targets) <= set(lines("text/more.de"))
-    assert content("scores/corpora/own-bt/back_translate.json")["in_evaluation"] == 2, "one of dev, one of test"
+    assert content("scores/corpora/own-bt/back_translate.json")["sets"]["synthetic"]["in_evaluation"] == 2, (
+        "one of dev, one of test"
+    )
     chosen, clean = decoder(load(), "own-bt"), cleaner(entities=True, nfc=True, punctuation=False, language="en")
     translator = Translator.load("models/reverse/average", "cpu", **vars(chosen.config))
     drawn = translator.n_best(lines("data/own-bt/monolingual/train.de"), "x", 1, decoder=decoder_of(chosen))

@@ -70,7 +70,7 @@ def collected(tmp_path, monkeypatch):
         for name, data in files.items():
             (tmp_path / "text" / name.replace("_", ".")).write_bytes(data)
         parts = (read(Part, part, "params.yaml: corpora.x.download.train"),)
-        collect({"train": parts}, {}, languages, Fetcher(None), tmp_path)
+        run.counts = collect({"train": parts}, {}, languages, Fetcher(None), tmp_path)["train"]
         return [(tmp_path / f"train.{code}").read_bytes().decode().split("\n")[:-1] for code in languages]
 
     return run
@@ -238,8 +238,10 @@ def test_sides_in_the_language_of_the_other_are_said(collected, capsys, codes):
         return [line for line in capsys.readouterr().err.split("\n") if "languages" in line]
 
     assert said(codes, a=a, b=b) == said((codes[0], "xx"), a=b, b=a) == said(codes, **few) == []
+    assert collected.counts["swapped"] == []
     [swapped] = said(codes, a=b, b=a)
     assert all(each in swapped for each in ("text/a", "text/b", f"[{codes[0]}, {codes[1]}]"))
+    assert collected.counts["swapped"] == [1]
 
 
 GROWING = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
