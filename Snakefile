@@ -36,12 +36,13 @@ from filelock import FileLock, Timeout
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
 from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.utils import available_cpu_count
 
 from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
-from pipeline.workflow import devices, slurm, termination
+from pipeline.workflow import devices, quota, slurm, termination
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.workflow.project import opened, refresh
@@ -132,6 +133,11 @@ def show_results():
 
 onsuccess:
     show_results()
+
+
+# `--cores all` counts the CPUs of the machine, also in a container that may use fewer.
+if workflow.resource_settings.cores == available_cpu_count():
+    workflow.register_resource("_cores", quota.cores())
 
 
 SUBMITTED = "cluster" in config  # profiles/slurm sets it

@@ -23,7 +23,7 @@ from pipeline.scoring.utilities import Texts, sentence_score, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
-from pipeline.settings.score_files import entry
+from pipeline.settings.score_files import entry, rounded
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.translating import best
@@ -111,7 +111,7 @@ def main(arguments: argparse.Namespace) -> None:
     write_json(arguments.out / "score.json", table)
     write_json(arguments.out / "metrics.json", of_test_set(table["set"]))
     measure, cell = next(iter(table["set"]["metrics"].items()))
-    print(f"{arguments.out}: {cell['score']:.2f} {measure} (sacreBLEU) on {decoding.set}")
+    print(f"{arguments.out}: {rounded(cell['score'])} {measure} (sacreBLEU) on {decoding.set}")
 
 
 if __name__ == "__main__":

@@ -44,12 +44,14 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.device import precision_of
 from transformer.files import atomic, atomic_folder, digest, sha256, write_json
+from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
 from transformer.store import Store
 from transformer.training import Diverged, Trainer, batches_of, new_state
 
 
+@enough_memory("in making the model", "take a smaller model, or a larger machine")
 def trainer(
     model: ModelConfig,
     config: TrainingConfig,

@@ -32,7 +32,7 @@ from pipeline.workflow.progress import Progress
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.files import digest, sha256, write_json
-from transformer.memory import OutOfMemory, enough_memory
+from transformer.memory import OutOfMemory
 from transformer.parallel import SINGLE_PROCESS
 from transformer.store import step_files
 from transformer.training import Diverged, Trainer
@@ -82,8 +82,7 @@ class Searcher:
         resumed = (folder / workspace.STATE).exists()
         try:
             model, config = trial_settings(self.params, self.name, self.search, trial.settings)
-            with enough_memory("in making the model", "take a smaller model, or a larger machine"):
-                training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
+            training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
             return self.follow(trial, training, folder)
         except UserError as error:
             if resumed and not training:  # its settings suited the data when the state was saved

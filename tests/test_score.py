@@ -5,16 +5,21 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sacrebleu
 
 from pipeline.commands import evaluate
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.evaluation import read_lines as lines
+from pipeline.reporting import tables
 from pipeline.score import score
+from pipeline.scoring import bleu
 from pipeline.scoring.of_sets import aligned, places
+from pipeline.settings import score_files
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig
+from pipeline.workflow.results import Result
 from tests.in_process import command
 from tests.packed import write_evaluation_set
 from tests.refusals import refused
@@ -169,3 +174,24 @@ def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, word
     params_file(tmp_path, bootstrap=0)
     with refused("base.scoring.bootstrap: 0 is not possible here"):
         evaluate.main(evaluate.parser().parse_args(["one", "--against", "two"]))
+
+
+def test_resamples_that_need_too_much_memory_are_refused_by_their_setting(tmp_path, monkeypatch):
+    project(tmp_path)
+    project(tmp_path, degraded(2), "two")
+    params_file(tmp_path, bootstrap=100_000)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bleu, "weights", lambda *_: np.ones(10**15))
+    with refused("resamples of 30 segments: lower base.scoring.bootstrap"):
+        evaluate.main(evaluate.parser().parse_args(["one", "--against", "two"]))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(84.59504, "84.60"), (84.59496, "84.60"), (84.5949, "84.59"), (-0.125, "-0.13")]
+)
+def test_a_score_is_shown_alike_before_and_after_it_was_written(value, shown):
+    stored = round(value, 4)  # as score files hold it
+    table = tables.table("x", "", [{"score": value}, {"score": stored}])
+    cells = [row["score"][0] for row in table.cells]
+    of_run = Result("x", stored, None, None, None, None).columns()[1]
+    assert {*cells, of_run, score_files.rounded(value), score_files.rounded(stored)} == {shown}

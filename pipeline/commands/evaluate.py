@@ -38,7 +38,7 @@ from pipeline.scoring.of_sets import aligned, scores
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.languages import not_known
 from pipeline.settings.params import load, require_named
-from pipeline.settings.score_files import content
+from pipeline.settings.score_files import content, rounded
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, is_folder, translator_of
@@ -52,8 +52,8 @@ def table(metrics: Mapping[str, Mapping]) -> list[str]:
     """The lines of the table: measure, score, 95% interval, signature."""
     rows = [["measure", "score", "95% interval", "signature"]]
     for name, cell in metrics.items():
-        bounds = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"
-        rows.append([name, f"{cell['score']:.2f}", bounds, cell["signature"]])
+        bounds = "" if cell["low"] is None else f"{rounded(cell['low'])} to {rounded(cell['high'])}"
+        rows.append([name, rounded(cell["score"]), bounds, cell["signature"]])
     return in_columns(rows)
 
 
@@ -156,7 +156,7 @@ def compare(arguments: argparse.Namespace) -> None:
         )
         drawn.append(values := resampled(measure, measure.statistics(segments, references), settings))
         low, high = interval(values[1:].tolist())
-        rows.append([system.name, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
+        rows.append([system.name, rounded(values[0]), f"{rounded(low)} to {rounded(high)}"])
     print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings)}")
     print(*in_columns(rows, numbers=True), sep="\n")
     found, (first, second) = within(drawn[1], drawn[0]), systems
@@ -166,8 +166,8 @@ def compare(arguments: argparse.Namespace) -> None:
         tested = "; no p, because they are not known to be of one training"
     else:
         tested = "; no p, because one seed each says nothing about the variance of seeds"
-    span = f"{found.low:+.2f} to {found.high:+.2f}, over the sentences"
-    print(f"{second.name} minus {first.name}: {found.score:+.2f} ({span}){tested}")
+    span = f"{rounded(found.low, form='+')} to {rounded(found.high, form='+')}, over the sentences"
+    print(f"{second.name} minus {first.name}: {rounded(found.score, form='+')} ({span}){tested}")
 
 
 def main(arguments: argparse.Namespace) -> None:

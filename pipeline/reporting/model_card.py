@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.languages import language_of
 from pipeline.settings.params import load, text_corpus
-from pipeline.settings.score_files import content, within
+from pipeline.settings.score_files import content, rounded, within
 from transformer.checkpoint import read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -107,14 +107,15 @@ Test set, {{ "{:,}".format(scores.pairs) }} pairs, from results/{{ name }}.json;
 | measure | score | interval | signature |
 |---|---:|---|---|
 {% for measure, cell in scores.metrics.items() %}
-{% set interval = "%.2f to %.2f" | format(cell.low, cell.high) if cell.low is not none else "" %}
-| {{ measure }} | {{ "%.2f" | format(cell.score) }} | {{ interval }} | `{{ cell.signature | replace("|", "\\\\|") }}` |
+{% set interval = (cell.low | rounded) ~ " to " ~ (cell.high | rounded) if cell.low is not none else "" %}
+| {{ measure }} | {{ cell.score | rounded }} | {{ interval }} | `{{ cell.signature | replace("|", "\\\\|") }}` |
 {% endfor %}
 {% else %}
 No score of these weights with these settings of the search is recorded.
 {% endif %}
 """
 JINJA = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+JINJA.filters["rounded"] = rounded
 
 
 def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] | None:

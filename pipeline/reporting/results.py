@@ -20,7 +20,7 @@ from pipeline.costs.training_cost import Cost, cost, timing_of
 from pipeline.reporting.published import LOWER, LOWER_CASED
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.scoring.intervals import Score
-from pipeline.settings.score_files import within
+from pipeline.settings.score_files import rounded, within
 from pipeline.settings.selection import bpe_dropout, run_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, hints, read_saved
@@ -132,7 +132,7 @@ class Results:
             return None
         precisions = sorted(set(self.runs.loc[list(runs), "trained in"]) - {None})
         mixed = f", in {' and '.join(precisions)}" if len(precisions) > 1 else ""
-        return Mean(fmean(scores), f"mean of {len(scores)} seeds ({min(scores):.2f} to {max(scores):.2f}){mixed}")
+        return Mean(fmean(scores), f"mean of {len(scores)} seeds ({rounded(min(scores))} to {rounded(max(scores))}){mixed}")
 
 
 SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature")

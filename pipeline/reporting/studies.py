@@ -13,6 +13,7 @@ from pipeline.reporting.run_tables import TEST
 from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
+from pipeline.settings.score_files import rounded
 from pipeline.settings.studies import described
 
 COMPARED = ("corpus", "model", *BASE, "seed")  # the settings that `Study.varied` compares
@@ -158,7 +159,7 @@ def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
         bounds = f", 95% interval {interval(low, high, 1)}" if low is not None else ""
         found = Mean(score, f"one seed{bounds}")
     highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
-    return f"{found.score:.1f}", says, f"{highest}{shared(seeds)}, {found.text}.{note}"
+    return rounded(found.score, 1), says, f"{highest}{shared(seeds)}, {found.text}.{note}"
 
 
 def not_done(params: Mapping[str, Any], results: Results) -> list[Headline]:

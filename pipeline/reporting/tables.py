@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.scoring.intervals import Score
+from pipeline.settings.score_files import rounded
 
 DASH = "–"
 DIGITS = 10  # significant digits of a number: versions of Python and numpy differ in the last of 17 digits of a sum
@@ -73,7 +74,7 @@ class Table:
         places = self.places.get(label, 2)
         if 0 < value < 10**-places / 2:  # a p-value is not 0
             return f"< {10**-places:.{places}f}"
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.{places}f}"
+        return f"{value:,}" if isinstance(value, int) else rounded(value, places, ",")
 
     @cached_property
     def marked(self) -> list[bool]:
@@ -115,7 +116,7 @@ def interval(low: float | None, high: float | None, places: int = 2) -> str:
     """An interval, `26.51–28.02` or `-1.20 to 0.31`: a dash beside a minus sign is hard to read. Empty if not known."""
     if low is None or high is None or pd.isna(low):
         return ""
-    return f"{low:.{places}f}{' to ' if low < 0 else DASH}{high:.{places}f}"
+    return f"{rounded(low, places)}{' to ' if low < 0 else DASH}{rounded(high, places)}"
 
 
 def texts(table: Table) -> list[list[str]]:

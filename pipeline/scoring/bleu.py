@@ -24,7 +24,9 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from pipeline.scoring.moses import replace_unicode_punctuation, tokenise
 from pipeline.settings.languages import language_of, script_of
+from pipeline.settings.score_files import DECIMALS
 from pipeline.settings.scoring import ScoringConfig
+from transformer.config.reading import UserError
 
 HEADLINE = "bleu-13a"
 PUBLISHED = "bleu-published"  # the paper's
@@ -153,9 +155,16 @@ def multi_bleu(lowercase: bool) -> BLEU:
 
 
 def resampled(metric: Measure, counts: np.ndarray, settings: ScoringConfig) -> np.ndarray:
-    """The score of the whole set and of each resample of its segments, [1 + R]. `counts` has a row a segment."""
-    drawn = weights(len(counts), settings.bootstrap, settings.seed)
-    return metric.scores(drawn @ counts)
+    """The score of the whole set and of each resample of its segments, [1 + R]. `counts` has a row a segment.
+
+    Raises UserError if memory does not suffice.
+    """
+    try:
+        totals = weights(len(counts), settings.bootstrap, settings.seed) @ counts
+    except MemoryError:
+        said = f"out of memory for {settings.bootstrap:,} resamples of {len(counts):,} segments"
+        raise UserError(f"{said}: lower base.scoring.bootstrap in params.yaml, or use a larger machine") from None
+    return metric.scores(totals)
 
 
 @functools.lru_cache(maxsize=1)
@@ -187,6 +196,6 @@ def matrix(hypotheses: Sequence[str], references: Sequence[str], language: str, 
     table = {}
     for name, measure in measures(language).items():
         score, *others = resampled(measure, measure.statistics(hypotheses, references), settings).tolist()
-        low, high = (round(bound, 4) for bound in interval(others)) if others else (None, None)
-        table[name] = {"score": round(score, 4), "low": low, "high": high, "signature": measure.signature(settings)}
+        low, high = (round(bound, DECIMALS) for bound in interval(others)) if others else (None, None)
+        table[name] = {"score": round(score, DECIMALS), "low": low, "high": high, "signature": measure.signature(settings)}
     return table

@@ -3,12 +3,28 @@
 Entries that a stage does not need are ignored.
 """
 
+import math
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
 from transformer.config.reading import UserError, convert, describe, optional
 from transformer.files import read_json
+
+DECIMALS = 4  # of the scores in score files
+
+
+def rounded(value: float, places: int = 2, form: str = "") -> str:
+    """Return a number as every command and table shows it, rounded half up from DECIMALS decimals.
+
+    A score of a file and the same score before it was written to the file are therefore shown alike. `form` is a sign or a
+    comma of Python's format.
+    """
+    if not math.isfinite(value):
+        return str(value)
+    exact = Decimal(f"{value:.{max(DECIMALS, places)}f}").quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    return f"{exact:{form}}"
 
 
 def content(path: Path) -> Any:

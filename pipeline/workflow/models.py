@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.hardware import device_type
+from pipeline.workflow.quota import cores
 from transformer.checkpoint import SETTINGS, WEIGHTS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, convert
@@ -52,5 +55,6 @@ def decoding_of(name: str) -> DecodingConfig:
 def translator_of(name: str) -> Translator:
     """Return the translator of a run on its device with its decoding settings, or of a folder with the paper's."""
     folder = folder_of(name)
+    torch.set_num_threads(min(torch.get_num_threads(), cores()))  # torch does not read the quota of a container
     settings = {} if is_folder(name) else {"device": device_type(machine(load())), **vars(decoding_of(name))}
     return Translator.load(folder, **settings)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.settings.params import load
-from pipeline.settings.score_files import content, within
+from pipeline.settings.score_files import content, rounded, within
 from pipeline.workflow.times import duration, training_times
 from transformer.files import write_json
 
@@ -32,11 +32,11 @@ class Result:
     seconds: float | None  # of training
 
     def columns(self) -> list[str]:
-        interval = "" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
+        interval = "" if self.low is None else f" ({rounded(self.low)} to {rounded(self.high or 0.0)})"
         return [
             self.name,
-            "-" if self.bleu is None else f"{self.bleu:.2f}{interval}",
-            "-" if self.perplexity is None else f"{self.perplexity:.2f}",
+            "-" if self.bleu is None else f"{rounded(self.bleu)}{interval}",
+            "-" if self.perplexity is None else rounded(self.perplexity),
             "-" if self.seconds is None else duration(self.seconds),
         ]
 
@@ -46,7 +46,7 @@ class Result:
         changes = []
         for key, name in (("bleu", "BLEU"), ("perplexity", "perplexity")):
             old, new = within(before, key), getattr(self, key)
-            if None not in (old, new) and (change := round(new, 2) - round(old, 2)):
+            if None not in (old, new) and (change := float(rounded(new)) - float(rounded(old))):
                 changes.append(f"{name} {change:+.2f}")
         return ", ".join(changes) or "the same"
 

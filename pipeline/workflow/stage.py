@@ -72,7 +72,7 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
 
         if not out_of_memory(error):
             raise
-        remedy = "take a smaller model or smaller batches, or a larger machine"
+        remedy = "run fewer stages at a time (`make reproduce CORES=1`), or use a larger machine"
         print(f"{parser.prog}: out of memory; {remedy}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:  # a training handles the signal itself and saves its state

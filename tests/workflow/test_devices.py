@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from pipeline.settings.machine import machine
-from pipeline.workflow import devices, hardware
+from pipeline.workflow import devices, hardware, quota
 from tests.projects import ROOT
 from tests.stubs import StubProject
 
@@ -146,6 +146,13 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
     assert asked["train@other"] == "2" and asked["decode@other"] == "1"
 
 
+def test_all_cores_are_those_of_the_quota_and_a_number_is_a_number(two_runs):
+    two_runs.edit("pipeline/workflow/quota.py", "    return max(1, min([", "    return 1 or max(1, min([")
+    for cores, threads in (("all", set()), ("99", {"2"})):  # Snakemake does not print one thread
+        printed = two_runs.run("snakemake", "--dry-run", "--cores", cores, "train@other")
+        assert {*re.findall(r"^ +threads: (\d+)", printed, re.MULTILINE)} == threads and "rule train@other" in printed
+
+
 def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params):
     params = copy.deepcopy(params)
     for section, threads in {"training": 3, "decoding": 5, "vocabulary": 8}.items():
@@ -173,3 +180,26 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params):
         "score@s": 1,
     }
     assert {stage: devices.threads_of(params, stage, 1) for stage in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        ("0::/\n", {"cpu.max": "150000 100000\n"}, 2),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, 8),
+        ("0::/a/b\n", {"a/cpu.max": "300000 100000", "a/b/cpu.max": "max 100000", "cpu.max": "500000 100000"}, 3),
+        ("5:cpu,cpuacct:/docker/x\n0::/\n", {"cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+        ("5:cpu:/x\n", {"cpu/x/cpu.cfs_quota_us": "-1\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, 8),
+        ("5:cpuset:/x\n", {"cpu/x/cpu.cfs_quota_us": "100000", "cpu/x/cpu.cfs_period_us": "100000"}, 8),
+        ("0::/\n", {"cpu.max": "6400000 100000\n"}, 8),
+        ("nothing of the kind", {}, 8),
+    ],
+)
+def test_a_process_uses_no_more_cpus_than_the_quota_of_its_container(tmp_path, monkeypatch, own, files, expected):
+    monkeypatch.setattr(quota, "OWN", tmp_path / "own")
+    monkeypatch.setattr(quota, "ROOT", tmp_path / "groups")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
+    for path, text in {"own": own, **{f"groups/{name}": text for name, text in files.items()}}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert quota.cores() == expected

@@ -244,7 +244,7 @@ def test_a_stage_without_memory_ends_in_one_line(monkeypatch, capsys):
     for allocate in (torch.empty, np.ones):
         with pytest.raises(SystemExit) as ended:
             stage.run(lambda _, allocate=allocate: allocate(10**15), argparse.ArgumentParser("train"), checked=False)
-        assert ended.value.code == 1 and capsys.readouterr().err.startswith("train: out of memory; take a smaller model")
+        assert ended.value.code == 1 and capsys.readouterr().err.startswith("train: out of memory; run fewer stages")
 
 
 def test_an_interrupted_stage_has_failed_so_that_dvc_records_nothing(monkeypatch, capsys):
