@@ -629,19 +629,32 @@ def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(proje
     out = tmp_path / "reports"
     monkeypatch.setattr(report, "load", lambda: project.params)
     monkeypatch.chdir(tmp_path)
-    for name in ("runs.csv", "old.csv", "figures/old.svg", "kept.txt"):
+    own, kept = ("runs.csv", "old.csv", "figures/old.svg"), ("my.csv", "notes.md", "figures/my.svg", "my.html", "kept.txt")
+    for name in own + kept:
         write_lines(out / name, ["old"])
+    write_lines(out / report.LISTED, [*own, "../studies.yaml"])
     folders = {name: getattr(project, name) for name in ("results", "scores")} | {"times": tmp_path / "times"}
     (project.results / "times/run.json").unlink()  # as in a clone with the result of another machine
     report.main(argparse.Namespace(**folders, studies=tmp_path / "studies.yaml", out=out))
     assert "1 run, 1 with scores" in capsys.readouterr().out and "61.5" in (out / "README.md").read_text()
     assert "1 h 23 min" in (out / report.PAGE).read_text(), "the time of the training on this machine"
-    assert not (out / "old.csv").exists() and not (out / "figures/old.svg").exists() and (out / "kept.txt").exists()
+    assert not (out / "old.csv").exists() and not (out / "figures/old.svg").exists()
+    assert all((out / name).read_text() == "old\n" for name in kept) and (tmp_path / "studies.yaml").exists()
+    assert {*(out / report.LISTED).read_text().split()} >= {"runs.csv", report.PAGE} and "old" not in (
+        out / report.LISTED
+    ).read_text()
     assert terminal.page_is_current()
     (out / "scores.csv").write_text("as after a change of branch")
     assert not terminal.page_is_current()
-    with refused("holds files, but no earlier report"):
-        report.publish({}, project.scores)
+    with refused("my.csv is not of an earlier report and would be replaced"):
+        report.publish({"my.csv": ""}, out)
+    (out / report.LISTED).unlink()
+    report.publish({"README.md": "a report from before the list"}, out)
+    assert all((out / name).exists() for name in (*kept, "runs.csv"))
+    write_lines(tmp_path / "site/index.html", ["mine"])
+    for folder in (project.scores, tmp_path / "site"):
+        with refused("holds files, but no earlier report"):
+            report.publish({report.PAGE: ""}, folder)
 
 
 def test_a_pixel_of_the_mosaic_is_the_weight_of_its_layer_head_query_and_key():

@@ -25,6 +25,7 @@ from pipeline.workflow.unchanged import inputs, require_recorded, require_unchan
 from transformer.config.reading import UserError
 
 OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages but `code`
+REPLACED = ("data", "models", "scores", "work")  # in these, stages replace whole folders
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
@@ -145,4 +146,21 @@ def script(main: Callable[[argparse.Namespace], int | None], prog: str, doc: str
         parser.add_argument(argument, help=text)
     for option in options.split():
         parser.add_argument(f"--{option}", type=Path, required=True)
-    run(main, parser)
+
+    def guarded(arguments: argparse.Namespace) -> int | None:
+        if prog not in ("collect", "report"):  # which replace no folder
+            for folder in [arguments.out, *([arguments.test] if prog == "download" else [])]:
+                require_replaceable(folder)
+        return main(arguments)
+
+    run(guarded, parser)
+
+
+def require_replaceable(folder: Path) -> None:
+    """Raise UserError if a stage would replace a folder with content that is not a stage's. A stage replaces it whole."""
+    top, *below = Path(os.path.relpath(folder)).parts or ("",)
+    if folder.is_dir() and any(folder.iterdir()) and not (below and top in REPLACED):
+        within = ", ".join(f"{name}/" for name in REPLACED)
+        raise UserError(
+            f"{folder} holds files, and the stage would replace it; a new folder or one in {within} is expected"
+        )
