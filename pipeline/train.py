@@ -86,12 +86,13 @@ def trainer(
     if batches.left_out:
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
-    layers = fast.layers(device, options.kernels)
-    network = Transformer(model, describe(data)["vocabulary_size"], layers)
+    size = describe(data)["vocabulary_size"]
+    layers, reason = fast.proved(device, options.kernels, model, size, precision)
+    network = Transformer(model, size, layers)
     identity = identity_of(device, precision, config.threads)
     store = Store(place, config.keep, identity | {"settings and data": place.name}, writes=group.rank == 0)
     state = new_state(network, config, device)
-    if device.type == "cuda" and options.kernels == "auto" and (reason := fast.hindrance()):
+    if reason and group.rank == 0:
         warn(f"our kernels are not used, which is slower: {reason}")
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")

@@ -14,6 +14,7 @@ from transformer.config.model import ModelConfig
 from transformer.fast import kernels
 from transformer.fast.attention_kernels import Attend
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, ReluOfLinear, takes_spans
+from transformer.fast.proof import fault
 from transformer.fast.spans import Spans
 from transformer.layers import REFERENCE, Layers
 from transformer.layout import tabled
@@ -137,6 +138,20 @@ def check_loss(vocabulary: int, smoothing: float) -> None:
     near("loss: logits", gradient, logits.grad)
 
 
+def check_proof() -> None:
+    """The layers pass the check before a training, and with a kernel that computes something else they do not."""
+    layers = Layers(FastEncoderLayer, FastDecoderLayer)
+    sizes: dict[str, Any] = {"N": 1, "d_model": 32, "d_ff": 48, "h": 2, "d_k": 16, "d_v": 16, "max_positions": 64}
+    rest: dict[str, Any] = {"positions": "sinusoidal", "attention": "scaled_dot_product", "norm": "post"}
+    config = ModelConfig(dropout=0.1, attention_dropout=0.0, relu_dropout=0.0, neighbourhood=0, **sizes, **rest)
+    for precision in ("float32", "bfloat16") if DEVICE == "cuda" else ["float32"]:
+        assert fault(layers, config, 90, torch.device(DEVICE), precision) is None
+    right = kernels.loss_and_gradient
+    kernels.loss_and_gradient = lambda *given: (1.01 * right(*given)[0], right(*given)[1])
+    assert "differ" in (fault(layers, config, 90, torch.device(DEVICE), "float32") or "")
+    kernels.loss_and_gradient = right
+
+
 def check_layers() -> None:
     """A model of fast layers gives the loss and the gradients of the reference, in training and in a dev loss."""
     fast = Layers(FastEncoderLayer, FastDecoderLayer)
@@ -173,6 +188,7 @@ def main() -> None:
             check_norm(p, dtype)
     check_strides()
     check_layers()
+    check_proof()
     check_relu()
     check_loss(5003, 0.1)
     check_loss(20000, 0.0)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.profile import host_waits
@@ -23,8 +22,8 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import in_order
 from transformer.decoding import model_in, translate
-from transformer.device import autocast
 from transformer.fast.graphs import CudaCapture, Graphs
+from transformer.fast.proof import NEAR, Measured, differences, gradients_of, measured
 from transformer.layers import Layers
 from transformer.layout import joined, packed, padded, tabled
 from transformer.model import Transformer
@@ -33,12 +32,7 @@ from transformer.step import Step
 from transformer.training import new_state
 from transformer.translator import PAPER
 
-SMOOTHING = 0.1
-# The largest accepted differences of the loss and of the gradients, relative to the loss and to the gradients' norm.
-NEAR = {"float32": (1e-5, 1e-3), "bfloat16": (1e-3, 5e-2)}
 RESUMED = 1e-3  # the largest accepted relative difference of a loss after resuming; a GPU adds in no fixed order
-
-Measured = tuple[float, Tensor]  # a loss and all gradients
 
 
 def checked(bench: Bench) -> ModelConfig:
@@ -57,22 +51,9 @@ def layouts(bench: Bench) -> list[Batch]:
     return [batch.to(bench.device) for batch in (alone, rows, table, one)]
 
 
-def measured(model: Transformer, batch: Batch, precision: str) -> Measured:
-    model.zero_grad()
-    with autocast(batch.labels_N.device, precision):
-        loss = batch_loss(model, batch, SMOOTHING)
-    loss.backward()
-    return loss.item(), gradients_of(model)
-
-
-def gradients_of(model: Transformer) -> Tensor:
-    return torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
-
-
 def compared(ours: Measured, theirs: Measured, precision: str) -> str:
     """The differences of loss and gradients. Raises AssertionError if one is larger than NEAR allows."""
-    loss = abs(ours[0] / theirs[0] - 1)
-    gradients = float((ours[1] - theirs[1]).norm() / theirs[1].norm())
+    loss, gradients = differences(ours, theirs)
     said = f"{precision}: loss {loss:.1e}, gradients {gradients:.1e}"
     most = NEAR[precision]
     assert loss <= most[0] and gradients <= most[1], f"{said}; at most {most[0]:.0e} and {most[1]:.0e} are expected"

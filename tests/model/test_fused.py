@@ -11,10 +11,10 @@ import torch
 
 from tests.projects import ROOT
 from transformer.batch import Rows
-from transformer.fast import loss
+from transformer.fast import loss, proof
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans
 from transformer.fast.spans import TILE, Spans
-from transformer.layers import REFERENCE, Layers
+from transformer.layers import REFERENCE, EncoderLayer, Layers
 from transformer.model import Transformer
 
 GPU = torch.cuda.is_available()
@@ -56,6 +56,43 @@ def test_only_plain_attention_of_fast_layers_has_kernels(settings):
     assert takes() and not takes(REFERENCE)
     for changes in ({"d_k": 8}, {"d_v": 24}, {"attention": "additive"}, {"attention_dropout": 0.1}, {"neighbourhood": 3}):
         assert not takes(**changes), changes
+
+
+def spoiled(forward: float = 1.0, backward: float = 1.0) -> type[EncoderLayer]:
+    """A layer whose output or gradient is multiplied by a factor."""
+
+    class Spoiled(EncoderLayer):
+        def forward(self, x, mask):
+            x = forward * super().forward(x, mask)
+            x.register_hook(lambda gradient: backward * gradient)
+            return x
+
+    return Spoiled
+
+
+def raising(error: Exception) -> type[EncoderLayer]:
+    class Raising(EncoderLayer):
+        def forward(self, x, mask):
+            raise error
+
+    return Raising
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_layers_that_raise_or_lie_are_found_out_and_no_random_number_is_drawn(settings, precision):
+    def found(encoder: type[EncoderLayer]) -> str | None:
+        return proof.fault(REFERENCE._replace(encoder=encoder), settings(), 400, torch.device("cpu"), precision)
+
+    before = torch.get_rng_state()
+    assert found(EncoderLayer) is None
+    for factors in ((1.1, 1.0), (1.0, 1.5), (1.0, 0.0), (float("nan"), 1.0), (1.0, float("nan"))):
+        assert "they differ from torch's operations" in found(spoiled(*factors)), factors
+    for message in ("out of resource: shared memory, Required: 300000", "gcc: error\nmore", ""):
+        said = found(raising(RuntimeError(message)))
+        assert (message.split("\n")[0] or "no message") in said and "\n" not in said
+    with pytest.raises(torch.OutOfMemoryError):
+        found(raising(torch.OutOfMemoryError()))
+    assert torch.equal(before, torch.get_rng_state())
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")

@@ -337,7 +337,7 @@ def test_auto_is_bfloat16_where_there_are_units_for_it(monkeypatch, device, foun
     assert [precision_of(name, CPU) for name in ("float32", "bfloat16")] == ["float32", "bfloat16"]
 
 
-def test_what_keeps_a_gpu_from_our_kernels_is_said_and_torch_s_operations_are_used(monkeypatch, tmp_path):
+def test_what_keeps_a_gpu_from_our_kernels_is_said_and_torch_s_operations_are_used(monkeypatch, tmp_path, settings):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla V100")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
@@ -350,10 +350,14 @@ def test_what_keeps_a_gpu_from_our_kernels_is_said_and_torch_s_operations_are_us
         monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=triton: found)
         assert said in fast.hindrance.__wrapped__()
     cuda = torch.device("cuda")
-    for found, fastest in (("a reason", False), (None, True)):
+    for found, failed in (("a reason", None), (None, "a failure"), (None, None)):
         monkeypatch.setattr(fast, "hindrance", lambda found=found: found)
-        assert (fast.layers(cuda).encoder is not EncoderLayer) == fastest
-        assert fast.layers(cuda, "off") == REFERENCE and fast.layers(CPU).encoder is EncoderLayer
+        monkeypatch.setattr(fast, "fault", lambda *_, failed=failed: failed)
+        assert (fast.layers(cuda).encoder is not EncoderLayer) == (not found)
+        chosen, reason = fast.proved(cuda, "auto", settings(), 99, "bfloat16")
+        assert reason == (found or failed) and (chosen == REFERENCE) == bool(reason)
+        assert fast.proved(cuda, "off", settings(), 99, "bfloat16") == (fast.layers(cuda, "off"), None) == (REFERENCE, None)
+        assert fast.layers(CPU).encoder is EncoderLayer and fast.proved(CPU, "auto", settings(), 99, "float32")[1] is None
 
 
 @pytest.mark.parametrize("trains", [True, False])

@@ -17,9 +17,11 @@ from typing import Literal
 
 import torch
 
+from transformer.config.model import ModelConfig
 from transformer.fast.dropout import Dropout
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer
-from transformer.layers import Layers
+from transformer.fast.proof import fault
+from transformer.layers import REFERENCE, Layers
 
 
 def layers(device: torch.device, kernels: Literal["auto", "off"] = "auto") -> Layers:
@@ -30,7 +32,21 @@ def layers(device: torch.device, kernels: Literal["auto", "off"] = "auto") -> La
     """
     if device.type != "cuda":
         return Layers(dropout=Dropout)
-    return Layers() if kernels == "off" or hindrance() else Layers(FastEncoderLayer, FastDecoderLayer)
+    return REFERENCE if kernels == "off" or hindrance() else Layers(FastEncoderLayer, FastDecoderLayer)
+
+
+def proved(
+    device: torch.device, kernels: Literal["auto", "off"], config: ModelConfig, vocabulary_size: int, precision: str
+) -> tuple[Layers, str | None]:
+    """The layers of a training, and on a GPU the reason why they are not those with our kernels, unless `kernels` is off.
+
+    The kernels are used only once they have proved themselves on this GPU (proof.py).
+    """
+    chosen = layers(device, kernels)
+    if device.type != "cuda" or kernels == "off":
+        return chosen, None
+    reason = hindrance() or fault(chosen, config, vocabulary_size, device, precision)
+    return (REFERENCE if reason else chosen), reason
 
 
 @functools.cache
