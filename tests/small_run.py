@@ -95,4 +95,4 @@ class Training:
     def first_line(self, process: subprocess.Popen) -> str:
         """What a training says first, after the line that names no commit: its folder is no clone of git."""
         line = process.stderr.readline()
-        return process.stderr.readline() if line.startswith("the commit of the code is not recorded") else line
+        return process.stderr.readline() if line.startswith("warning: the commit of the code is not recorded") else line

@@ -291,7 +291,7 @@ def test_a_server_that_never_answers_is_abandoned(project, monkeypatch, capfd):
         write_lines(project / "training.jsonl", map(json.dumps, records(40)))
         with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
             pass
-    assert capfd.readouterr().err.startswith("tracking: MLflow took more than 1 seconds; the stage continues")
+    assert capfd.readouterr().err.startswith("warning: tracking: MLflow took more than 1 seconds; the stage continues")
 
 
 @pytest.mark.parametrize("off", ["by the environment", "by not being installed"])

@@ -86,7 +86,7 @@ def test_processes_claim_different_gpus_and_a_killed_one_leaves_its_own_free():
     third = Claimer(1, "0,1,2")
     assert (first.gpus, second.gpus, third.gpus) == ("0", "1,2", "0")
     assert first.end() == second.end() == ""
-    assert third.end() == "GPU 0: shared with another stage, because no other GPU is free\n"
+    assert third.end() == "warning: GPU 0: shared with another stage, because no other GPU is free\n"
     fourth = Claimer(3, "1,0,2")
     assert fourth.gpus == "1,0,2", "the order in which the user named them"
     assert fourth.end() == ""
