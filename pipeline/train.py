@@ -37,12 +37,12 @@ from pipeline.training import nodes, outcome, workers, workspace
 from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress, warn
 from pipeline.workflow.times import write_times
-from transformer import fast
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.device import precision_of
+from transformer.fast.proof import proved
 from transformer.files import atomic, atomic_folder, digest, sha256, write_json
 from transformer.memory import enough_memory
 from transformer.model import Transformer
@@ -87,7 +87,7 @@ def trainer(
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
     size = describe(data)["vocabulary_size"]
-    layers, reason = fast.proved(device, options.kernels, model, size, precision)
+    layers, reason = proved(device, options.kernels, model, size, precision)
     network = Transformer(model, size, layers)
     identity = identity_of(device, precision, config.threads)
     store = Store(place, config.keep, identity | {"settings and data": place.name}, writes=group.rank == 0)

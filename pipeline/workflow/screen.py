@@ -182,14 +182,16 @@ class Screen(logging.Handler):
                 job.due = job.seconds + min(max(job.seconds, BETWEEN[0]), BETWEEN[1])
 
 
-def take_over(logger: logging.Logger, *functions: Callable) -> None:
-    """Replace Snakemake's handler for the terminal by a Screen with these functions.
-
-    A logger plug-in that the user has chosen is not replaced.
-    """
+def take_over(
+    logger: logging.Logger,
+    results: Callable[[], None],
+    stale: Callable[[], Collection[str]],
+    warned: Callable[[str], Iterable[str]],
+) -> None:
+    """Replace Snakemake's handler for the terminal. A logger plug-in that the user has chosen is not replaced."""
     logging.raiseExceptions = False  # on a full disk, each message for Snakemake's log file would print a traceback
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
             logger.removeHandler(handler)
-            logger.addHandler(screen := Screen(*functions))
+            logger.addHandler(screen := Screen(results, stale, warned))
             screen.say("Asking DVC what is stale.")

@@ -311,5 +311,6 @@ def test_a_commit_that_git_does_not_name_is_missed_in_one_line(project, monkeypa
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     assert hardware.commit() is None
     said = capsys.readouterr().err
-    assert said.startswith("warning: the commit of the code is not recorded: git rev-parse HEAD: fatal: ") and said.count("\n") == 1
+    assert said.startswith("warning: the commit of the code is not recorded: git rev-parse HEAD: fatal: ")
+    assert said.count("\n") == 1
     assert "git config --global --add safe.directory" in said

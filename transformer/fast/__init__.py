@@ -17,10 +17,8 @@ from typing import Literal
 
 import torch
 
-from transformer.config.model import ModelConfig
 from transformer.fast.dropout import Dropout
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer
-from transformer.fast.proof import fault
 from transformer.layers import REFERENCE, Layers
 
 
@@ -28,25 +26,12 @@ def layers(device: torch.device, kernels: Literal["auto", "off"] = "auto") -> La
     """The classes of a model that is trained on this device.
 
     On a GPU without a `hindrance` and unless `kernels` is off, these are layers with kernels of our own. A training also
-    uses CUDA graphs and a kernel of the loss if the model has such layers. On a CPU, only dropout differs.
+    uses CUDA graphs and a kernel of the loss if the model has such layers. On a CPU, only dropout differs. `proved`, in
+    proof.py, also tries the kernels.
     """
     if device.type != "cuda":
         return Layers(dropout=Dropout)
     return REFERENCE if kernels == "off" or hindrance() else Layers(FastEncoderLayer, FastDecoderLayer)
-
-
-def proved(
-    device: torch.device, kernels: Literal["auto", "off"], config: ModelConfig, vocabulary_size: int, precision: str
-) -> tuple[Layers, str | None]:
-    """The layers of a training, and on a GPU the reason why they are not those with our kernels, unless `kernels` is off.
-
-    The kernels are used only once they have proved themselves on this GPU (proof.py).
-    """
-    chosen = layers(device, kernels)
-    if device.type != "cuda" or kernels == "off":
-        return chosen, None
-    reason = hindrance() or fault(chosen, config, vocabulary_size, device, precision)
-    return (REFERENCE if reason else chosen), reason
 
 
 @functools.cache

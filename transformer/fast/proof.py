@@ -5,11 +5,13 @@ computes something else.
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from transformer import fast
 from transformer.batch import Batch
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import EOS
@@ -88,3 +90,14 @@ def fault(layers: Layers, config: ModelConfig, vocabulary_size: int, device: tor
     if loss <= NEAR[precision][0] and gradients <= NEAR[precision][1]:  # false for nan
         return None
     return f"they differ from torch's operations on this GPU: the loss by {loss:.1e}, the gradients by {gradients:.1e}"
+
+
+def proved(
+    device: torch.device, kernels: Literal["auto", "off"], config: ModelConfig, vocabulary_size: int, precision: str
+) -> tuple[Layers, str | None]:
+    """The layers of a training, and on a GPU why they are not those with our kernels, unless `kernels` is off."""
+    chosen = fast.layers(device, kernels)
+    if device.type != "cuda" or kernels == "off":
+        return chosen, None
+    reason = fast.hindrance() or fault(chosen, config, vocabulary_size, device, precision)
+    return (REFERENCE if reason else chosen), reason
