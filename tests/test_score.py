@@ -161,6 +161,7 @@ def test_sets_of_one_text_are_compared_and_p_needs_the_model_of_both(tmp_path):
             "untrained/translations/test.average.txt is missing; `make reproduce` writes it",
         ),
         ("one", "either SOURCE and REFERENCE, or --against"),
+        ("one no.en params.yaml --output ./params.yaml", "params.yaml is read as well and would be replaced"),
         ("one text.en text.de --against two", "either SOURCE and REFERENCE, or --against"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_large_share_of_pairs_left_out_is_said_before_everything_else(tmp_path
     first, *rest = capsys.readouterr().out.strip().split("\n")
     assert "normalise@demo" in first and "8 of 9" in first and not any("demo:" in line for line in rest)
     Path("scores/corpora/demo/normalise.json").write_text("{")
-    assert warned.said("normalise@demo") == [], "the stage that reads it names it"
+    assert warned.said("normalise@demo") == [], "DVC makes a damaged file again"
 
 
 def test_a_stage_that_dvc_restores_warns_as_one_that_ran(project):

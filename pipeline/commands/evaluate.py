@@ -63,6 +63,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
     if output and output.exists() and not output.is_file():
         raise UserError(f"--output: {arguments.output} is not a regular file; the path of a file is expected")
     paths = (arguments.source, arguments.reference)
+    if output in [path.resolve() for path in paths]:
+        raise UserError(f"--output: {arguments.output} is read as well and would be replaced; another path is expected")
     source, reference = (read_text(path, arguments.encoding) for path in paths)
     require_aligned(paths[0], len(source), paths[1], len(reference))
     if not source:

@@ -20,6 +20,7 @@ from dvc.dependency import param
 from dvc.stage import PipelineStage
 
 from pipeline import code
+from pipeline.reporting.warned import large
 from pipeline.settings.addresses import TEXT
 from pipeline.settings.params import load
 from pipeline.training.workspace import unfinished
@@ -135,9 +136,10 @@ def lines(found: list[State]) -> list[str]:
 
 def main(_: argparse.Namespace) -> None:
     print("\n".join(lines(states())))
-    scored = sorted((one for one in results(load()) if one.bleu is not None), key=lambda one: -(one.bleu or 0))
+    params = load()
+    scored = sorted((one for one in results(params) if one.bleu is not None), key=lambda one: -(one.bleu or 0))
     if scored:
-        print("", *table(scored), sep="\n")
+        print("", *large(params), *table(scored), sep="\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.settings.score_files import content, within
-from transformer.config.reading import UserError
 
 # By stage: the block of params.yaml with its names, and the file with its counts.
 FILES = {
@@ -50,20 +49,22 @@ def large(params: Mapping[str, Any]) -> list[str]:
 
 
 def said(stage: str) -> list[str]:
-    """The sentences of a stage, for the terminal. A damaged file has none; the stage that reads it names it."""
-    try:
-        return [each.text for each in of_stage(stage)]
-    except UserError:
-        return []
+    """The sentences of a stage, for the terminal."""
+    return [each.text for each in of_stage(stage)]
 
 
 def of_stage(stage: str, scores: Path = Path("scores")) -> list[Warned]:
-    """What a stage such as `normalise@demo` warns of, by the counts that it or another machine wrote."""
+    """What a stage such as `normalise@demo` warns of, by the counts that it or another machine wrote.
+
+    A damaged file has no sentences: a terminal is no place to fail, and DVC makes the file again.
+    """
     kind, _, name = stage.partition("@")
-    counts = content(scores / FILES[kind][1].format(name)) if kind in FILES else None
-    sets = of_training(counts, scores) if kind == "train" else within(counts, "sets")
-    sentences = [Warned(stage, f"{of}: {text}", large) for of in sets or () for text, large in of_set(sets[of])]
-    return large_first(sentences)
+    try:
+        counts = content(scores / FILES[kind][1].format(name)) if kind in FILES else None
+        sets = of_training(counts, scores) if kind == "train" else within(counts, "sets") or {}
+        return large_first([Warned(stage, f"{of}: {text}", large) for of in sets for text, large in of_set(sets[of])])
+    except (OSError, ValueError, TypeError, AttributeError):  # UserError is a ValueError
+        return []
 
 
 def large_first(found: list[Warned]) -> list[Warned]:
