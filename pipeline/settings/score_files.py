@@ -15,12 +15,14 @@ from transformer.files import read_json
 DECIMALS = 4  # of the scores in score files
 
 
-def rounded(value: float, places: int = 2, form: str = "") -> str:
+def rounded(value: float | None, places: int = 2, form: str = "") -> str:
     """Return a number as every command and table shows it, rounded half up from DECIMALS decimals.
 
     A score of a file and the same score before it was written to the file are therefore shown alike. `form` is a sign or a
-    comma of Python's format.
+    comma of Python's format. A value that is not known is a hyphen.
     """
+    if value is None:
+        return "-"
     if not math.isfinite(value):
         return str(value)
     exact = Decimal(f"{value:.{max(DECIMALS, places)}f}").quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)

@@ -32,11 +32,11 @@ class Result:
     seconds: float | None  # of training
 
     def columns(self) -> list[str]:
-        interval = "" if self.low is None else f" ({rounded(self.low)} to {rounded(self.high or 0.0)})"
+        interval = "" if self.low is None else f" ({rounded(self.low)} to {rounded(self.high)})"
         return [
             self.name,
-            "-" if self.bleu is None else f"{rounded(self.bleu)}{interval}",
-            "-" if self.perplexity is None else rounded(self.perplexity),
+            f"{rounded(self.bleu)}{interval}",
+            rounded(self.perplexity),
             "-" if self.seconds is None else duration(self.seconds),
         ]
 
