@@ -1,6 +1,7 @@
 """A lost cache, two tools at once, a clock set back, signals, no git: one line reports each, and nothing is lost."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -245,6 +246,19 @@ def test_a_stage_without_memory_ends_in_one_line(monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             stage.run(lambda _, allocate=allocate: allocate(10**15), argparse.ArgumentParser("train"), checked=False)
         assert ended.value.code == 1 and capsys.readouterr().err.startswith("train: out of memory; run fewer stages")
+
+
+def test_a_stage_replaces_no_folder_of_the_user(tmp_path, monkeypatch):
+    """A folder of outputs, an empty folder and a new one are replaced."""
+    monkeypatch.chdir(tmp_path)
+    for path in ("text/mine/a", "results/a", "data/x/raw/a", "elsewhere/a"):
+        Path(path).parent.mkdir(parents=True)
+        Path(path).touch()
+    Path("empty").mkdir()
+    wrong = ("text", "text/mine", "results", "data", ".", "data/../elsewhere", str(tmp_path / "elsewhere"))
+    for folder in (*wrong, "data/x/raw", str(tmp_path / "data/x/raw"), "empty", "text/new"):
+        with refused("holds files, and the stage would replace it") if folder in wrong else contextlib.nullcontext():
+            stage.require_replaceable(Path(folder))
 
 
 def test_an_interrupted_stage_has_failed_so_that_dvc_records_nothing(monkeypatch, capsys):
