@@ -27,7 +27,8 @@ from pipeline.reporting.warned import large, said
 from pipeline.workflow.results import show
 from pipeline.workflow.screen import LOGS, take_over
 
-if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
+dry = workflow.output_settings.dryrun
+if workflow.is_main_process and not (dry or workflow.output_settings.verbose):
     take_over(logger, lambda: show_results(), lambda: missing, said)  # before the imports below, which take a second
 
 import networkx
@@ -38,6 +39,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.utils import available_cpu_count
 
+from pipeline import code
 from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
@@ -45,6 +47,7 @@ from pipeline.settings.studies import with_studies
 from pipeline.workflow import devices, quota, slurm, termination
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
+from pipeline.workflow.merges import require_whole, written
 from pipeline.workflow.project import opened, refresh
 from pipeline.workflow.stage import require_within
 from transformer.config.reading import UserError
@@ -91,17 +94,19 @@ try:
     if workflow.is_main_process:  # the jobs of a cluster also execute this file
         check(with_studies(params))
         require_within()
+        for path in written():
+            require_whole(path)
         lock = only_one()
         clear_rwlock()
     with opened() as repo:
         if workflow.is_main_process:
-            if keep_or_put_back():
-                print("snakemake: dvc.lock was incomplete; the last complete one was restored", file=sys.stderr)
-            refresh(repo)
+            if said := keep_or_put_back(dry):
+                print(f"snakemake: {said}", file=sys.stderr)
+            code.write() if dry else refresh(repo)  # a dry run changes no file in git
         graph = repo.index.graph
         if workflow.is_main_process:
             param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
-            stale = repo.status()
+            stale = {name for name in repo.status() if not (dry and name == "code")}
             missing = set_stamps(graph, stale)
             long_trainings = costly(graph, stale)
     hardware = machine(params)

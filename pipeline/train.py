@@ -34,7 +34,7 @@ from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import nodes, outcome, workers, workspace
-from pipeline.workflow import hardware, stage, unchanged
+from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress, warn
 from pipeline.workflow.times import write_times
 from transformer.checkpoint import write_settings
@@ -186,18 +186,16 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
     """Train as the first or only worker, which writes all files. Returns the exit status."""
     params, run, started, commit = load(), arguments.run, outcome.now(), hardware.commit()
     _, model, config = run_settings(params, run)
-    before, digests = unchanged.inputs(), code.described("train")
     binarised = describe(arguments.data)
     settings, key = key_of(model, config, binarised)
     with workspace.lock(run):
-        place, earlier_code = workspace.claim(run, key, digest(digests))
+        place, earlier_code = workspace.claim(run, key, digest(arguments.code or code.described("train")))
         training = trainer(model, config, arguments, place, options, group)
         group.wait()
         description = {"settings": settings, "data_sum": binarised["sum"]}
         with tracking.following(run, training.store.log, description):
             if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
-        unchanged.require_unchanged(before, f"the finished training is kept: {workspace.UNDO}")
         publish(training, binarised, arguments.out)
         with atomic(arguments.scores / "training.jsonl") as file:
             file.writelines(training.store.records())
@@ -248,4 +246,5 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    stage.script(main, "train", __doc__, "data vocabulary out scores times", run="a run of params.yaml")
+    options, remedy = "data vocabulary out scores times", f"the finished training is kept: {workspace.UNDO}"
+    stage.script(main, "train", __doc__, options, remedy, run="a run of params.yaml")

@@ -27,7 +27,7 @@ from pipeline.settings.searches import Search, search, trial_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import workspace
 from pipeline.training.trials import Trial, Trials, written
-from pipeline.workflow import hardware, stage, unchanged
+from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
@@ -160,8 +160,8 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
 def main(arguments: argparse.Namespace) -> int:
     params, name = load(), arguments.name
     chosen, options = search(params, name), machine(params)
-    before = unchanged.inputs()
-    key = key_of(params, name, chosen, describe(arguments.data)["sum"], digest(code.described("tune")), arguments.dev)
+    made_by = digest(arguments.code or code.described("tune"))
+    key = key_of(params, name, chosen, describe(arguments.data)["sum"], made_by, arguments.dev)
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
         # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.
@@ -179,7 +179,6 @@ def main(arguments: argparse.Namespace) -> int:
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
-        unchanged.require_unchanged(before, f"its trials are kept: {workspace.UNDO}")
         if trials.best() is None:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.trials} trials completed; the last one: {why}")
@@ -189,4 +188,5 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    stage.script(main, "tune", __doc__, "data vocabulary dev out", name="a search of params.yaml")
+    remedy = f"its trials are kept: {workspace.UNDO}"
+    stage.script(main, "tune", __doc__, "data vocabulary dev out", remedy, name="a search of params.yaml")

@@ -26,7 +26,7 @@ from pipeline.settings.params import load
 from pipeline.training.workspace import unfinished
 from pipeline.workflow import stage
 from pipeline.workflow.costly import changes, told
-from pipeline.workflow.lock_files import LOCK, whole, writing
+from pipeline.workflow.lock_files import LOCK, fault, writing
 from pipeline.workflow.progress import place_of
 from pipeline.workflow.project import opened
 from pipeline.workflow.results import results, table
@@ -61,9 +61,9 @@ def states(*ignored: str) -> list[State]:
     """
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
     deadline = time.monotonic() + 5
-    while LOCK.exists() and not whole(LOCK.read_bytes()):
+    while LOCK.exists() and (wrong := fault(LOCK.read_bytes())):
         if time.monotonic() > deadline:
-            raise UserError(f"{LOCK} is incomplete or has the conflict markers of a merge; see docs/design.md")
+            raise UserError(wrong)
         time.sleep(0.1)
     try:
         code.write()

@@ -1,5 +1,6 @@
 """Repairs `dvc.lock` and `.dvc/tmp/rwlock` after processes were killed. DVC writes both files non-atomically."""
 
+import hashlib
 import json
 import re
 import time
@@ -9,9 +10,8 @@ from typing import Any
 import psutil
 from dvc.fs import localfs
 from dvc.rwlock import RWLockFileCorruptedError, RWLockFileFormatError, _edit_rwlock
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
+from pipeline.workflow.merges import MENDED, parsed
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
@@ -20,42 +20,93 @@ RWLOCK = Path(".dvc/tmp/rwlock")
 PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing much memory takes time
 
 
-def whole(content: bytes) -> bool:
-    """Return whether this is a complete lock file.
+def fault(content: bytes) -> str:
+    """Return what is wrong with a lock file, with the line, or "". One that ends after a whole output counts as complete.
 
     DVC accepts less: an empty file, and a file that ends within the last stage or within a value. For the stages that such
-    a file lacks, DVC finds that they never ran. A file that ends exactly after an output or a stage counts as complete.
+    a file lacks, DVC finds that they never ran.
     """
     try:
-        stages = YAML(typ="safe").load(content)["stages"].values()
-        return content.endswith(b"\n") and all(map(complete, stages))
-    except (YAMLError, ValueError, TypeError, KeyError, AttributeError):  # there is no mapping where DVC writes one
-        return False
+        stages = entries(content)
+    except UserError as error:
+        return str(error)
+    last = next(reversed(stages), "")
+    end = f"{LOCK}, line {len(content.splitlines())}: the file ends within {last or 'its first lines'}; {MENDED}"
+    return "" if last and complete(stages[last]) else end
 
 
-def complete(entry: dict[str, Any]) -> bool:
+def entries(content: bytes) -> dict[str, Any]:
+    """Return the stages of a lock file. Raises UserError, with the line, for what DVC does not write."""
+    read = parsed(LOCK, content)
+    stages = read.get("stages") if isinstance(read, dict) else read
+    if not isinstance(stages or {}, dict):
+        raise UserError(f"{LOCK}, line 1: stages, with a mapping, are expected; {MENDED}")
+    return stages or {}
+
+
+def complete(entry: Any) -> bool:
     """Return whether the entry of a stage in dvc.lock ends with a complete output, as DVC writes it."""
-    outs = entry.get("outs", [])
+    outs = entry.get("outs") if isinstance(entry, dict) else None
     return bool(outs) and all(
-        {"path", "md5", "size"} <= out.keys() and out["md5"].endswith(".dir") == ("nfiles" in out) for out in outs
+        isinstance(out, dict)
+        and {"path", "md5", "size"} <= out.keys()
+        and str(out["md5"]).endswith(".dir") == ("nfiles" in out)
+        for out in outs
     )
 
 
-def keep_or_put_back() -> bool:
-    """Copy a complete lock file, or restore a damaged one from the copy. Returns whether it was restored.
+def cut_off(content: bytes, kept: bytes) -> bool:
+    """Return whether a kill can have left this lock file, of which `kept` is the last complete one.
+
+    DVC writes the whole file anew, with the stages in their order and new ones at the end. What a kill leaves is therefore
+    complete stages in the order of `kept`, and the beginning of the next one.
+    """
+    if kept.startswith(content):
+        return True
+    names = [*re.finditer(rb"^  (?! )[^\n]*", content, re.MULTILINE)]
+    if not names:
+        return False
+    head, (name, *lines) = content[: names[-1].start()], content[names[-1].start() :].split(b"\n")
+    try:
+        before, old = entries(head), list(entries(kept))
+        rest = entries(b"stages:\n" + b"\n".join([name, *lines[:-1], b""])) if lines else {}
+    except UserError:
+        return False
+    found = [*before, *rest]
+    in_order = all(one == other for one, other in zip(found, old)) and len({*found}) == len(found)
+    ended = content.endswith(b"\n") and any(map(complete, rest.values()))
+    return in_order and not ended and not any(line[:4].strip() for line in lines) and all(map(complete, before.values()))
+
+
+def keep_or_put_back(dry: bool = False) -> str:
+    """Copy a complete lock file, or restore one that a kill cut off from the copy. Returns a line about the latter, or "".
 
     The copy may lack the stages that finished last. DVC restores them from its run cache, or else runs them again. The
-    caller must hold DVC's lock, so that no other process is writing the file. Raises UserError for the conflict markers
-    of git.
+    caller must hold DVC's lock, so that no other process is writing the file. Raises UserError for a file that is damaged
+    otherwise, for example by a merge. A `dry` run writes nothing, and refuses a file that was cut off.
     """
-    content = LOCK.read_bytes() if LOCK.exists() else None
-    if content and re.search(rb"^<<<<<<< ", content, re.MULTILINE):
-        raise UserError(f"{LOCK} has the conflict markers of a merge; resolve the conflict first")
-    if content is None or ((damaged := not whole(content)) and not KEPT.exists()):
-        return False
-    with atomic(LOCK if damaged else KEPT) as file:
-        file.write(KEPT.read_bytes() if damaged else content)
-    return damaged
+    if not LOCK.exists():
+        return ""
+    content, kept = LOCK.read_bytes(), KEPT.read_bytes() if KEPT.exists() else b""
+    wrong = fault(content)
+    # The last number may be incomplete. An editor may leave out the last line end.
+    partial = not content.endswith(b"\n") and kept.startswith(content) and kept != content + b"\n"
+    if not wrong and not partial:
+        return "" if dry else write(KEPT, content)
+    if not (kept and cut_off(content, kept)):
+        raise UserError(wrong)
+    if dry:
+        raise UserError(f"{LOCK} was incomplete after a kill; without --dry-run, it is restored")
+    replaced = LOCK.with_name(f"{LOCK}.cut-{hashlib.sha256(content).hexdigest()[:8]}")
+    write(replaced, content)
+    write(LOCK, kept)
+    return f"{LOCK} was incomplete after a kill; the last complete one was restored, and {replaced} is the incomplete one"
+
+
+def write(path: Path, content: bytes) -> str:
+    with atomic(path) as file:
+        file.write(content)
+    return ""
 
 
 def clear_rwlock() -> None:

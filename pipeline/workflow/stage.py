@@ -21,7 +21,8 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.workflow import durations, slurm
 from pipeline.workflow.devices import claim_for
-from pipeline.workflow.unchanged import inputs, require_recorded, require_unchanged
+from pipeline.workflow.merges import require_resolved, written
+from pipeline.workflow.unchanged import AGAIN, CODE, inputs, require_recorded, require_unchanged
 from transformer.config.reading import UserError
 
 OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages but `code`
@@ -29,12 +30,18 @@ REPLACED = ("data", "models", "scores", "work")  # in these, stages replace whol
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
-def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.ArgumentParser, checked: bool = True) -> None:
+def run(
+    main: Callable[[argparse.Namespace], int | None],
+    parser: argparse.ArgumentParser,
+    checked: bool = True,
+    remedy: str = AGAIN,
+) -> None:
     """Parse the arguments, call `main` with them and exit with the status that it returns.
 
     If `checked`, the stage starts only if all settings in params.yaml are valid, including those that it does not use.
-    It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it starts only with the recorded code, and fails if
-    its code or settings changed meanwhile. A training and a search have checks of their own, which keep their work.
+    It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it starts only with the recorded code, and fails
+    with `remedy` if its code, settings or data changed since they were noted here, before any of them was read. `main`
+    finds the noted code as `arguments.code`, which is "" if DVC does not run the stage.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,19 +56,23 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         finally:
             sys.stdout.flush()  # what --help has printed
         if checked:
+            if name.partition("@")[0] == parser.prog:
+                before = inputs()
+                require_recorded(parser.prog, before[CODE])
+            arguments.code = before.get(CODE, "")
             params = load()
             check(params)
             if name:
                 require_within()
+                for path in written():
+                    require_resolved(path, path.read_bytes())
             if name.partition("@")[0] == parser.prog:
-                require_recorded(parser.prog)
-                before = {} if parser.prog in ("train", "tune") else inputs()
                 measuring = measuring_of(name)
             claim_for(parser.prog, params)
         with measuring as ended:
             status = main(arguments)
-            if not status:
-                require_unchanged(before)
+            if not status and os.environ.get("RANK", "0") == "0":  # of several workers, the first one reports a change
+                require_unchanged(before, remedy)
             ended.append(status)
         print(end="", flush=True)
     except (UserError, OSError) as error:
@@ -139,7 +150,14 @@ def parser(prog: str, doc: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=prog, description=(doc or "").split("\n\n")[0])
 
 
-def script(main: Callable[[argparse.Namespace], int | None], prog: str, doc: str, options: str, **name: str) -> None:
+def script(
+    main: Callable[[argparse.Namespace], int | None],
+    prog: str,
+    doc: str,
+    options: str,
+    remedy: str = AGAIN,
+    **name: str,
+) -> None:
     """Run a stage. All `options` are paths and required. `name` is the positional argument with its help, if any."""
     parser = argparse.ArgumentParser(prog=prog, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for argument, text in name.items():
@@ -153,7 +171,7 @@ def script(main: Callable[[argparse.Namespace], int | None], prog: str, doc: str
                 require_replaceable(folder)
         return main(arguments)
 
-    run(guarded, parser)
+    run(guarded, parser, remedy=remedy)
 
 
 def require_replaceable(folder: Path) -> None:

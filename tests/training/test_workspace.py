@@ -2,11 +2,14 @@
 
 import argparse
 import hashlib
+import itertools
 import json
 import math
+import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,14 +18,14 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 
-from pipeline import code, train
+from pipeline import code, flops, train, tune
 from pipeline.commands import accept
 from pipeline.corpora.binarised import describe
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.training import workers, workspace
-from pipeline.workflow import hardware
+from pipeline.workflow import hardware, stage
 from tests.pairs import Pairs
 from tests.projects import ROOT
 from tests.refusals import refused
@@ -30,7 +33,7 @@ from tests.small_run import RUN, Training, write_data
 from tests.trainers import files
 from transformer.checkpoint import read_settings, read_tensors
 from transformer.files import read_json, write_json
-from transformer.parallel import SINGLE_PROCESS, Workers
+from transformer.parallel import Workers
 from transformer.store import Store
 
 
@@ -90,37 +93,107 @@ def test_the_last_checkpoints_are_published_even_if_a_kill_left_more_and_nothing
     assert sorted(path.name for path in (tmp_path / "out").glob("step-*")) == names, "the earlier model is kept"
 
 
-# Changes during a training, after which DVC would record the new settings or code for the old model
+# Changes during a stage, after which DVC would record the new settings, data or code for outputs of the old ones
+
+DATA, VOCABULARY = Path("data/demo/binarised"), Path("data/demo/vocabulary.model")
+SCRIPTS = {"train": train.main, "tune": tune.main, "flops": flops.main}
+READ = {"train": DATA, "tune": DATA, "flops": Path("scores/corpora/demo")}
 
 
 @pytest.fixture
-def short(tmp_path, monkeypatch) -> Callable[[Callable[[], object]], int]:
-    """A function that starts or resumes a training of 6 steps, and calls its argument when the last step is done."""
+def started(tmp_path, monkeypatch) -> Callable[..., str | int | None]:
+    """A function that starts a stage of a run of 6 steps in this process, as DVC does, and returns its exit status.
+
+    Its second argument is called after the stage, before the stage's inputs are compared.
+    """
     Training(tmp_path, 1)
     monkeypatch.chdir(tmp_path)
+    for old, new in {"data": DATA, "vocabulary.model": VOCABULARY}.items():
+        Path(old).rename("moved")
+        new.parent.mkdir(parents=True, exist_ok=True)
+        Path("moved").rename(new)
     shutil.copy(ROOT / "dvc.yaml", "dvc.yaml")
-    monkeypatch.setenv("DVC_STAGE", "train@run")
+    for name in SCRIPTS:
+        Path("work/code").mkdir(parents=True, exist_ok=True)
+        Path("work/code", name).write_text(code.described(name))
+    write_json(READ["flops"] / "binarise.json", {"vocabulary_size": 90})
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
     monkeypatch.setattr(hardware, "torch_device", lambda options, threads: torch.device("cpu"))
     monkeypatch.setattr(train, "Interruption", lambda limit: lambda: False)
+    monkeypatch.setattr(stage, "check", lambda params: None)
     write_runs(**SHORT)
-    out = {"data": Path("data"), "vocabulary": Path("vocabulary.model"), "out": Path("models"), "scores": Path("scores")}
-    arguments = argparse.Namespace(run="run", times=Path("times/training.json"), **out)
+    paths = {"data": DATA, "vocabulary": VOCABULARY, "scores": Path("scores/run"), "times": Path("times/training.json")}
+    paths |= {"corpus": READ["flops"] / "binarise.json", "training": Path("scores/run/training.json"), "dev": None}
+
+    def start(script: str, then: Callable[[], object] = bool) -> str | int | None:
+        monkeypatch.setenv("DVC_STAGE", f"{script}@run")
+        monkeypatch.setattr(sys, "argv", [script])
+        parser = argparse.ArgumentParser(script)
+        parser.set_defaults(run="run", name="run", out=Path("models" if script == "train" else f"{script}.json"), **paths)
+        with pytest.raises(SystemExit) as ended:
+            stage.run(lambda arguments: (SCRIPTS[script](arguments), then())[0], parser, remedy=workspace.UNDO)
+        return ended.value.code
+
+    return start
+
+
+OPENED: list[Callable[[str], None]] = []  # the last one is called with each path that is opened
+sys.addaudithook(lambda event, given: OPENED[-1](str(given[0])) if event == "open" and OPENED else None)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_a_stage_records_is_what_it_ran_with(started, monkeypatch, capsys, script):
+    """An edit before the first input is read is one of the inputs. A later one is refused."""
+    if script == "flops":
+        assert started("train") == 0
+    described, data = code.described, READ[script]
+    edits = {
+        "params.yaml: ": lambda: write_runs(**SHORT, label_smoothing=0.3),
+        str(data): lambda: [os.utime(path, (1, 1)) for path in data.iterdir()],
+        "its code": lambda: monkeypatch.setattr(code, "described", lambda script: described(script) + "0  new.py\n"),
+    }
+    for says, edit in edits.items():
+        for moment in (1, 2, 4, 10**6):
+            opens = itertools.count(1)
+
+            def opened(path: str, opens=opens, moment=moment, edit=edit) -> None:
+                if path.startswith((str(data), "params.yaml")) and next(opens) == moment:
+                    OPENED.clear()
+                    edit()
+
+            OPENED.append(opened)
+            status = started(script, lambda edit=edit: OPENED and not OPENED.clear() and edit())
+            said = capsys.readouterr().err
+            if moment > 1 and (script, says) != ("flops", "params.yaml: "):  # it has no settings
+                assert status == 1 and says in said and f"changed while {script}@run ran" in said, (moment, said)
+            else:
+                assert (status == 1) == (says == "its code"), said
+            write_runs(**SHORT)
+            for path in data.iterdir():
+                os.utime(path, (2, 2))
+            monkeypatch.setattr(code, "described", described)
+
+
+@pytest.fixture
+def short(started, monkeypatch) -> Callable[[Callable[[], object]], str | int | None]:
+    """A function that starts or resumes the training, and calls its argument when the last step is done."""
     follow = train.follow
 
-    def start(at_the_end: Callable[[], object]) -> int:
+    def start(at_the_end: Callable[[], object]) -> str | int | None:
         monkeypatch.setattr(train, "follow", lambda *given: (follow(*given), at_the_end())[0])
-        return train.lead(arguments, machine(load()), SINGLE_PROCESS)
+        return started("train")
 
     return start
 
 
 SHORT = {"steps": 6, "checkpoint_every": 3}
+SEARCH = {"corpus": "demo", "model": "tiny", "trials": 1, "steps": 1, "metric": "dev_loss", "seed": 1}
 
 
 def write_runs(**settings: object) -> None:
     with open("params.yaml", "r+") as file:
         params = YAML(typ="safe").load(file) | {"runs": {"run": RUN | settings} if settings else {"another": RUN}}
+        params["searches"] = {"run": SEARCH | {"space": {"dropout": [settings.get("label_smoothing", 0.1)]}}}
         file.seek(0)
         YAML(typ="safe").dump(params, file)
         file.truncate()
@@ -128,7 +201,7 @@ def write_runs(**settings: object) -> None:
 
 def key_of_run() -> str:
     _, model, config = run_settings(load(), "run")
-    return train.key_of(model, config, describe(Path("data")))[1]
+    return train.key_of(model, config, describe(DATA))[1]
 
 
 def finished_without_training(short) -> int:
@@ -138,18 +211,12 @@ def finished_without_training(short) -> int:
     return short(lambda: before == state.read_bytes() or pytest.fail("it was trained again"))
 
 
-@pytest.mark.parametrize("change", [SHORT | {"dropout": 0.3}, {}, None], ids=["a setting", "the selection", "the code"])
-def test_what_changes_during_a_training_is_not_recorded_for_it(short, monkeypatch, change):
-    described = code.described
-    if change is None:
-        with refused("its code changed while train@run ran; the finished training is kept: undo"):
-            short(lambda: monkeypatch.setattr(code, "described", lambda script: "other"))
-        monkeypatch.setattr(code, "described", described)
-    else:
-        with refused("params.yaml: ", "changed while train@run ran; ", "undo the change, and the same command"):
-            short(lambda: write_runs(**change))
-        write_runs(**SHORT)
-    assert not Path("models").exists() and len(workspace.unfinished("run")) == 1
+@pytest.mark.parametrize("change", [SHORT | {"dropout": 0.3}, {}], ids=["a setting", "the selection"])
+def test_after_an_edit_a_finished_training_is_kept_and_recorded_once_the_edit_is_undone(short, capsys, change):
+    assert short(lambda: write_runs(**change)) == 1
+    said = capsys.readouterr().err
+    assert "params.yaml: " in said and "changed while train@run ran; undo the change, and the same command" in said
+    write_runs(**SHORT)
     assert finished_without_training(short) == 0
     assert read_settings(Path("models")).max_length == RUN["max_length"] and not workspace.unfinished("run")
 
@@ -167,14 +234,14 @@ def test_a_training_on_other_data_begins_at_the_first_step_in_a_folder_of_its_ow
     assert steps and steps == sorted(steps), "of one training"
 
 
-def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(short):
-    with refused("params.yaml: runs.run changed"):
-        short(lambda: write_runs(**SHORT, dropout=0.3))
+def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(short, capsys):
+    assert short(lambda: write_runs(**SHORT, dropout=0.3)) == 1
+    shutil.rmtree("models")
     (state,) = Path("work/run").glob("*/state.safetensors")
     key = key_of_run()
     shutil.copytree(state.parent, workspace.folder("run", key))
-    with refused(f"was made with settings and data '{state.parent.name}', now '{key[:16]}'"):
-        short(lambda: None)
+    assert short(lambda: None) == 1
+    assert f"was made with settings and data '{state.parent.name}', now '{key[:16]}'" in capsys.readouterr().err
     assert not Path("models").exists()
 
 
@@ -199,20 +266,20 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
         raise OSError("No space left on device")
 
     Path("dvc.lock").write_text("outs: []\n")  # it knows other stages
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+    with monkeypatch.context() as patch:
         patch.setattr(train, "write_times", full)
-        short(lambda: None)
+        assert short(lambda: None) == 1
     (place,) = workspace.unfinished("run")
-    made = files(Path("models")) | files(Path("scores"))
+    made = files(Path("models")) | files(Path("scores/run"))
     for _ in range(2):  # DVC, if killed before it has recorded them, removes the outputs and starts the stage again
         shutil.rmtree("models")
-        shutil.rmtree("scores")
+        shutil.rmtree("scores/run")
         assert finished_without_training(short) == 0
         assert Path("times/training.json").exists() and workspace.saved("run") == [place] != workspace.unfinished("run")
-        assert files(Path("models")) | files(Path("scores")) == made
+        assert files(Path("models")) | files(Path("scores/run")) == made
     (place / workspace.PUBLISHED).write_text("")
     assert finished_without_training(short) == 0, "of earlier code, whose mark was empty"
-    recorded = hashlib.md5(Path("scores/training.json").read_bytes()).hexdigest()
+    recorded = hashlib.md5(Path("scores/run/training.json").read_bytes()).hexdigest()
     Path("dvc.lock").write_text(f"outs:\n- path: scores/training.json\n  md5: {recorded}\n")
     assert workspace.claim("run", key_of_run(), "of other code") == (place, []), "it is recorded, so it is made again"
     assert not (place / "state.safetensors").exists()
@@ -227,16 +294,18 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
     trainings, trainer = [], train.trainer
     monkeypatch.setattr(train, "trainer", lambda *given: trainings.append(trainer(*given)) or trainings[0])
     write_runs(**SHORT, max_length=20, evaluate_every=3)  # the pairs have up to 25 pieces
-    binarised = read_json(Path("data/binarised.json"))
+    binarised = read_json(DATA / "binarised.json")
     binarised["sets"]["train"]["segmentations"] = 2
-    write_json(Path("data/binarised.json"), binarised)
+    write_json(DATA / "binarised.json", binarised)
     short(lambda: None)
-    made, took = (json.loads(Path(path).read_text()) for path in ("scores/training.json", "times/training.json"))
+    made, took = (json.loads(Path(path).read_text()) for path in ("scores/run/training.json", "times/training.json"))
     (took,) = took.values()  # by the sha256 of training.json
     assert took["commit"] == "first"
     tokens = made["source_tokens"] + made["target_tokens"]
     dev = [
-        record for record in map(json.loads, Path("scores/training.jsonl").read_text().splitlines()) if "dev_loss" in record
+        record
+        for record in map(json.loads, Path("scores/run/training.jsonl").read_text().splitlines())
+        if "dev_loss" in record
     ]
     assert [made[key] for key in ("dev_loss", "dev_perplexity")] == [dev[-1][key] for key in ("dev_loss", "dev_perplexity")]
     assert len(dev) > 1 and made["dev_perplexity"] == pytest.approx(math.exp(made["dev_loss"]), rel=1e-5)
@@ -251,7 +320,7 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
 
 def test_only_the_first_worker_reports_that_a_training_diverged(short):
     write_runs(**SHORT, lr_scale=1e9)
-    arguments = argparse.Namespace(run="run", data=Path("data"), vocabulary=Path("vocabulary.model"))
+    arguments = argparse.Namespace(run="run", data=DATA, vocabulary=VOCABULARY)
     second = Workers()
     second.rank = 1
     assert train.assist(arguments, machine(load()), second) == workers.LOST

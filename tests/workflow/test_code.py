@@ -17,11 +17,12 @@ from ruamel.yaml import YAML
 
 from pipeline import code
 from pipeline.settings.params import load
+from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings
 from pipeline.workflow import costly, devices, stage, unchanged
 from pipeline.workflow.durations import measured, noted, seconds_of
 from pipeline.workflow.times import write_times
-from pipeline.workflow.unchanged import settings_of
+from pipeline.workflow.unchanged import listed
 from tests import in_process
 from tests.projects import ROOT
 from tests.refusals import refused
@@ -197,10 +198,12 @@ def test_the_settings_of_every_stage_are_those_that_dvc_records(tmp_path, monkey
     params = load()
     with Repo() as repo:
         for one in repo.index.stages:
-            listed = [path for each in one.deps if isinstance(each, ParamsDependency) for path in each.params]
-            found = settings_of(one.name, params)
-            assert sorted(found) == sorted(f"params.yaml: {path}" for path in listed), one.name
-            assert None not in found.values(), one.name
+            settings = [path for each in one.deps if isinstance(each, ParamsDependency) for path in each.params]
+            found = listed(one.name, params, "params")
+            assert sorted(found) == sorted(settings), one.name
+            assert None not in [within(params, *path.split(".")) for path in found], one.name
+            data = [each.def_path for each in one.deps if not isinstance(each, ParamsDependency)]
+            assert sorted(listed(one.name, params, "deps")) == sorted(data), one.name
 
 
 # The user's word

@@ -20,7 +20,7 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 
-from pipeline.workflow import hardware, lock_files, stage
+from pipeline.workflow import hardware, lock_files, merges, stage
 from pipeline.workflow.lock_files import LOCK, keep_or_put_back
 from pipeline.workflow.project import opened
 from tests.refusals import refused
@@ -107,18 +107,30 @@ def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(projec
     assert project.stale() == set()
 
 
-# The second file is valid for DVC. It ends after a line of the last stage's outputs.
-@pytest.mark.parametrize("end", [rb"", rb"(?s:.*)outs:\n.*\n.*\n.*\n"])
-def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, end):
+@pytest.mark.parametrize("end", [rb"", rb"(?s:.*)outs:\n.*\n.*\n.*\n"], ids=["empty", "within the last stage"])
+def test_a_dvc_lock_that_was_written_in_part_is_put_back_and_a_dry_run_writes_nothing(project, end):
     """DVC opens dvc.lock, then writes it. After a kill between these steps or during the second, nothing runs again."""
     assert project.snakemake() == []
     path = project.root / "dvc.lock"
     whole = path.read_bytes()
-    path.write_bytes(whole[: re.search(end, whole).end()])
+    path.write_bytes(cut := whole[: re.search(end, whole).end()])
     (project.root / ".dvc/tmp/rwlock").write_text('{"/')  # DVC does not write this file in one piece either
+    said = project.run("snakemake", "--dry-run", status=1)
+    assert said.endswith("dvc.lock was incomplete after a kill; without --dry-run, it is restored\n")
+    assert path.read_bytes() == cut
     assert "snakemake: dvc.lock was incomplete" in project.run("snakemake", "--cores", "2")
     assert project.ran() == [] and path.read_bytes() == whole
+    assert [left.read_bytes() for left in project.root.glob("dvc.lock.cut-*")] == [cut]
     assert project.stale() == set()
+
+
+def test_a_merge_resolved_by_half_stops_every_tool_before_it_writes_the_file_anew(project):
+    path = project.root / "results/demo-tiny.json"
+    path.write_text(merged := path.read_text() + ">>>>>>> theirs\n")
+    says = f"results/demo-tiny.json, line {merged.count(chr(10))}: >>>>>>> is of a merge"
+    assert says in project.run("snakemake", "--cores", "2", status=1)
+    assert says in project.run("dvc", "repro", status=255)
+    assert path.read_text() == merged
 
 
 # A lock file as DVC writes it. A line that ends a complete output has a bar before it.
@@ -157,21 +169,75 @@ LOCKED = """\
 """
 
 
-def test_every_cut_of_a_lock_file_is_told_from_a_whole_one():
+CONTENT = "".join(line[1:] for line in LOCKED.splitlines(keepends=True))
+LATER = CONTENT.replace("size: 42", "size: 4321") + CONTENT[CONTENT.index("  two:") :].replace("two", "three")
+
+
+@pytest.mark.parametrize("content", [CONTENT, LATER])
+def test_every_cut_of_a_lock_file_is_put_back_or_complete_and_what_was_left_is_kept(tmp_path, monkeypatch, content):
     """docs/reference.md: a file that ends exactly after an output or a stage counts as complete."""
-    lines = LOCKED.splitlines(keepends=True)
-    content = "".join(line[1:] for line in lines).encode()
-    complete = {len("".join(each[1:] for each in lines[:n]).encode()) for n, line in enumerate(lines, 1) if line[0] == "|"}
-    assert {cut for cut in range(len(content) + 1) if lock_files.whole(content[:cut])} == complete
-
-
-def test_a_dvc_lock_with_a_merge_conflict_is_left_as_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    conflict = "schema: '2.0'\n<<<<<<< HEAD\nstages: {}\n=======\nstages:\n>>>>>>> other\n"
-    LOCK.write_text(conflict)
-    with refused("dvc.lock has the conflict markers of a merge"):
-        keep_or_put_back()
-    assert LOCK.read_text() == conflict
+    whole = content.encode()
+    for cut in range(len(whole)):
+        LOCK.write_bytes(whole[:cut])
+        lock_files.write(lock_files.KEPT, CONTENT.encode())
+        if said := keep_or_put_back():
+            assert LOCK.read_text() == CONTENT and Path(said.split()[-5]).read_bytes() == whole[:cut]
+        else:
+            assert LOCK.read_bytes() == whole[:cut] and cut > 300, cut
+
+
+HALF = CONTENT[CONTENT.index("  two:") :]
+
+
+@pytest.mark.parametrize(
+    ("edited", "says"),
+    [
+        (CONTENT + "=======\n", "dvc.lock, line 32: ======= is of a merge; resolve the conflict first"),
+        (CONTENT + ">>>>>>> theirs\n", "dvc.lock, line 32: >>>>>>> is of a merge"),
+        (f"<<<<<<< HEAD\n{CONTENT}", "dvc.lock, line 1: <<<<<<< is of a merge"),
+        (CONTENT + HALF, "dvc.lock, line 32: found duplicate key"),
+        (CONTENT + HALF[: len(HALF) // 2], "dvc.lock, line 32: found duplicate key"),
+        (CONTENT.replace("  two:", "  zero:")[:-9], "dvc.lock, line 31: the file ends within zero"),
+        (CONTENT.replace("    deps:", "  deps:"), "dvc.lock, line "),
+        ("stages: []\n", "dvc.lock, line 1: "),
+        ("- notes\n", "dvc.lock, line 1: "),
+    ],
+)
+def test_a_dvc_lock_that_a_person_edited_is_refused_with_its_line_and_left_as_it_is(tmp_path, monkeypatch, edited, says):
+    monkeypatch.chdir(tmp_path)
+    lock_files.write(lock_files.KEPT, CONTENT.encode())
+    LOCK.write_text(edited)
+    for dry in (True, False):
+        with refused(says):
+            keep_or_put_back(dry)
+        assert LOCK.read_text() == edited and sorted(Path().iterdir()) == [LOCK, Path("work")]
+
+
+@pytest.mark.parametrize("edited", [CONTENT[:-1], LATER, LATER[:-1], CONTENT[: CONTENT.index("  two:")]])
+def test_a_complete_dvc_lock_is_left_as_it_is(tmp_path, monkeypatch, edited):
+    monkeypatch.chdir(tmp_path)
+    lock_files.write(lock_files.KEPT, CONTENT.encode())
+    LOCK.write_text(edited)
+    assert keep_or_put_back() == "" and LOCK.read_text() == edited
+
+
+@pytest.mark.parametrize("path", ["checksums.json", "results/demo-tiny.json", "results/decodings/a.json"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{\n  "a": 1,\n=======\n  "b": 2\n}\n', "line 3: ======= is of a merge"),
+        ('{\n  "a": 1,\n  "b": 3,\n  "a": 2\n}\n', "line 4: found duplicate key"),
+        ('{\n  "a": 1\n  "b": 2\n}\n', "line 3: Expecting ',' delimiter"),
+    ],
+)
+def test_a_file_in_git_that_a_merge_damaged_is_refused_with_its_line(tmp_path, monkeypatch, path, text, says):
+    monkeypatch.chdir(tmp_path)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+    (found,) = merges.written()
+    with refused(f"{path}, {says}"):
+        merges.require_whole(found)
 
 
 # Two tools at once

@@ -1,0 +1,57 @@
+"""Refuses a file in git that a merge or an editor left damaged, before a stage writes it anew."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from transformer.config.reading import UserError
+
+MENDED = "mend the file; `git checkout` restores the one that was committed"
+
+
+def written() -> Iterator[Path]:
+    """Yield the JSON files in git that stages write. They write them atomically, so a kill damages none."""
+    yield from filter(Path.is_file, (Path("checksums.json"), *Path("results").rglob("*.json")))
+
+
+def require_resolved(path: Path, content: bytes) -> None:
+    """Raise UserError, with the line, if a file has a conflict marker of git."""
+    if found := re.search(rb"^(<{7} .*|\|{7} .*|={7}|>{7} .*)\r?$", content, re.MULTILINE):
+        line, marker = content.count(b"\n", 0, found.start()) + 1, found[1][:7].decode()
+        raise UserError(f"{path}, line {line}: {marker} is of a merge; resolve the conflict first")
+
+
+def require_whole(path: Path) -> None:
+    """Raise UserError, with the line, if a JSON file is damaged, has a key twice or has a conflict marker."""
+    content = path.read_bytes()
+    require_resolved(path, content)
+    try:
+        json.loads(content, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: {error.msg}; {MENDED}") from None
+    except (ValueError, RecursionError):  # JSON is YAML, whose reader states the line of the second key
+        parsed(path, content)
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError
+    return found
+
+
+def parsed(path: Path, content: bytes) -> Any:
+    """Return the content of a YAML file. Raises UserError with the line of what is wrong."""
+    require_resolved(path, content)
+    try:
+        return YAML(typ="safe").load(content)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        why = str(error.problem).partition(" with value")[0]
+    except (YAMLError, ValueError, RecursionError) as error:
+        line, why = 1, " ".join(str(error).split())
+    raise UserError(f"{path}, line {line}: {why}; {MENDED}")
