@@ -5,7 +5,7 @@
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
 training text. The folder holds no decoding settings and no scores, so a change of either does not change the folder.
-Removes the saved states of the run's finished trainings, which DVC has recorded.
+Removes the saved state of the training, if DVC has recorded its outputs.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     model = entry(params, "runs", arguments.run)["model"]
     config = section(params, "models", model, "averaging", AveragingConfig)
     work(arguments.checkpoints, arguments.vocabulary, arguments.text, arguments.out, config.checkpoints)
-    workspace.remove_published(arguments.run)
+    workspace.remove_recorded(arguments.run)
 
 
 if __name__ == "__main__":

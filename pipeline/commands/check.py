@@ -13,10 +13,12 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
+from pipeline.workflow.merges import require_all_resolved
 
 
 def main(_: argparse.Namespace) -> None:
     params = load()
+    require_all_resolved()
     if os.environ.get("DVC_STAGE"):  # in a stage, the check has to be fast
         return check(params)
     check(with_studies(params))

@@ -5,7 +5,7 @@ change resumes the first one. After a change of code only, the user decides whet
 
 DVC records a training after its stage has ended. If DVC fails or is killed before that, its next start removes the outputs
 and runs the stage again. The folder of a finished training is therefore only marked, and the stage then writes the outputs
-again without a step. Once DVC has recorded the training, the stage `average` removes the folder, and a start trains again.
+again without a step. Once DVC has recorded the training, the stage `average` removes its folder, and a start trains again.
 """
 
 import shutil
@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from transformer.config.reading import UserError, convert
-from transformer.files import read_json, write_json
+from transformer.files import digest, read_json, write_json
 
 WORK = Path("work")
 STATE = "state.safetensors"  # as in transformer/store.py
@@ -48,12 +48,9 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     finished training. Raises UserError if the folder has a state that another version of the code saved, and the user has
     not accepted it.
     """
-    place, recorded = folder(run, key), Path("dvc.lock")
-    mark = place / PUBLISHED
-    if mark.exists() and recorded.exists():
-        md5 = mark.read_text()  # empty if earlier code marked the training, which then is kept
-        if md5 and md5 in recorded.read_text():
-            remove(place)
+    place = folder(run, key)
+    if recorded(run, place):
+        remove(place)
     history = history_of(place) if (place / STATE).exists() else []
     if history and history[-1] != code:
         raise UserError(
@@ -61,9 +58,23 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
             f"resumes it with the current code, `rm -r {place}` removes it"
         )
     earlier = [entry for entry in history if entry != code]
-    mark.unlink(missing_ok=True)
+    (place / PUBLISHED).unlink(missing_ok=True)
     write_json(place / "code.json", [*earlier, code])
     return place, earlier
+
+
+def recorded(run: str, place: Path) -> bool:
+    """Return whether DVC has recorded and cached the outputs of the training in `place`, with its code.
+
+    The mark holds the md5 of training.json, which has the settings and the data.
+    """
+    history = history_of(place)
+    if not (history and (place / PUBLISHED).exists()):
+        return False
+    from pipeline.workflow.project import code_of  # the import of DVC takes a second
+
+    text = code_of(f"train@{run}", (place / PUBLISHED).read_text())
+    return text is not None and digest(text) == history[-1]
 
 
 def history_of(place: Path) -> list[str]:
@@ -87,11 +98,15 @@ def unfinished(run: str) -> list[Path]:
     return [place for place in saved(run) if not (place / PUBLISHED).exists()]
 
 
-def remove_published(run: str) -> None:
-    """Remove the folders of the run's finished trainings. Raises UserError if another process uses the run's folder."""
+def remove_recorded(run: str) -> None:
+    """Remove the folder of the finished training that DVC has recorded for the run. Those of other settings stay.
+
+    Raises UserError if another process uses the run's folder.
+    """
     with lock(run):
         for mark in (WORK / run).glob(f"*/{PUBLISHED}"):
-            remove(mark.parent)
+            if recorded(run, mark.parent):
+                remove(mark.parent)
 
 
 def remove(place: Path) -> None:

@@ -26,6 +26,11 @@ def require_resolved(path: Path, content: bytes) -> None:
         raise UserError(f"{path}, line {line}: {marker} is of a merge; resolve the conflict first")
 
 
+def require_all_resolved() -> None:
+    for path in written():
+        require_resolved(path, path.read_bytes())
+
+
 def require_whole(path: Path) -> None:
     """Raise UserError, with the line, if a JSON file is damaged, has a key twice or has a conflict marker."""
     content = path.read_bytes()

@@ -55,3 +55,19 @@ def refresh(repo: Repo) -> None:
         repo.reproduce(["code"], single_item=True)
     except DvcException as error:
         raise UserError(f"the code has changed, and the stage `code` has not recorded it: {error.__cause__}") from None
+
+
+def code_of(name: str, md5: str) -> str | None:
+    """Return the code, as in work/code, that made the outputs of a stage, if DVC has recorded and cached all of them.
+
+    Returns None if dvc.lock has no entry of this stage with an output of this `md5`. That of a clone may have one whose
+    outputs were made elsewhere, and are not in this cache.
+    """
+    if not Path(".dvc").is_dir():
+        return None
+    with contextlib.suppress(UserError, OSError), opened(locked=False) as repo:
+        for stage in repo.index.stages:
+            if stage.name == name and md5 in [out.hash_info.value for out in stage.outs] and stage.outs_cached():
+                code = next(dep.hash_info.value for dep in stage.deps if dep.def_path.startswith("work/code/"))
+                return Path(repo.cache.local.oid_to_path(code)).read_text(encoding="utf-8")
+    return None

@@ -16,12 +16,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from pipeline.code import described
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.workflow import durations, slurm
 from pipeline.workflow.devices import claim_for
-from pipeline.workflow.merges import require_resolved, written
+from pipeline.workflow.merges import require_all_resolved
 from pipeline.workflow.unchanged import AGAIN, CODE, inputs, require_recorded, require_unchanged
 from transformer.config.reading import UserError
 
@@ -64,10 +63,9 @@ def run(
             check(params)
             if name:
                 require_within()
-                for path in written():
-                    require_resolved(path, path.read_bytes())
-            if name.partition("@")[0] == parser.prog:
-                measuring = measuring_of(name)
+                require_all_resolved()
+            if before:
+                measuring = measuring_of(name, before[CODE])
             claim_for(parser.prog, params)
         with measuring as ended:
             status = main(arguments)
@@ -96,11 +94,11 @@ def run(
     sys.exit(status)
 
 
-def measuring_of(stage: str) -> AbstractContextManager[list[Any]]:
+def measuring_of(stage: str, described: str) -> AbstractContextManager[list[Any]]:
     """Return what measures a stage that DVC runs. A long one asks first. Raises UserError if it may not run again."""
     if "RANK" in os.environ:  # a worker, whose launcher has asked
         return contextlib.nullcontext([])
-    digest = hashlib.sha256(described(stage.partition("@")[0]).encode()).hexdigest()
+    digest = hashlib.sha256(described.encode()).hexdigest()
     if durations.seconds_of(stage) > durations.LONG:
         from pipeline.workflow.costly import confirm_started  # imports DVC, which takes a second
 

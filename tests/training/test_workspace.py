@@ -1,7 +1,6 @@
 """The folders of unfinished trainings, and what is published at the end."""
 
 import argparse
-import hashlib
 import itertools
 import json
 import math
@@ -10,12 +9,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 import torch
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from ruamel.yaml import YAML
 
 from pipeline import code, flops, train, tune
@@ -25,14 +28,15 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.training import workers, workspace
-from pipeline.workflow import hardware, stage
+from pipeline.workflow import hardware, project, stage
 from tests.pairs import Pairs
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import RUN, Training, write_data
 from tests.trainers import files
 from transformer.checkpoint import read_settings, read_tensors
-from transformer.files import read_json, write_json
+from transformer.config.reading import UserError
+from transformer.files import digest, read_json, write_json
 from transformer.parallel import Workers
 from transformer.store import Store
 
@@ -265,7 +269,6 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
     def full(*_) -> None:
         raise OSError("No space left on device")
 
-    Path("dvc.lock").write_text("outs: []\n")  # it knows other stages
     with monkeypatch.context() as patch:
         patch.setattr(train, "write_times", full)
         assert short(lambda: None) == 1
@@ -277,15 +280,119 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
         assert finished_without_training(short) == 0
         assert Path("times/training.json").exists() and workspace.saved("run") == [place] != workspace.unfinished("run")
         assert files(Path("models")) | files(Path("scores/run")) == made
-    (place / workspace.PUBLISHED).write_text("")
-    assert finished_without_training(short) == 0, "of earlier code, whose mark was empty"
-    recorded = hashlib.md5(Path("scores/run/training.json").read_bytes()).hexdigest()
-    Path("dvc.lock").write_text(f"outs:\n- path: scores/training.json\n  md5: {recorded}\n")
-    assert workspace.claim("run", key_of_run(), "of other code") == (place, []), "it is recorded, so it is made again"
-    assert not (place / "state.safetensors").exists()
-    (place / workspace.PUBLISHED).touch()
-    workspace.remove_published("run")
-    assert not place.exists()
+
+
+class Trainings(RuleBasedStateMachine):
+    """A run whose stages DVC starts, kills and records, with edits between. Of DVC and the training, only the files are here.
+
+    Its invariant: what was trained is in outputs that DVC has recorded and cached, or in work/, and the next start uses it.
+    """
+
+    STEPS = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.folder = Path(tempfile.mkdtemp(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
+        self.patch.setattr(workspace, "WORK", self.folder / "work")
+        self.patch.setattr(project, "code_of", lambda name, md5: self.code_of(name, md5))
+        self.setting, self.code = "A", "first"
+        self.outputs: str | None = None  # what is in models/
+        self.entry: tuple[str, str, str] | None = None  # of dvc.lock: the setting, the code and what they made
+        self.cache: set[str] = set()
+        self.runs: dict[tuple[str, str], str] = {}  # DVC's run cache
+        self.trained: dict[str, int] = {}  # the steps of each setting that must not be lost
+
+    def teardown(self) -> None:
+        self.patch.undo()
+        shutil.rmtree(self.folder)
+
+    def code_of(self, name: str, md5: str) -> str | None:
+        assert name == "train@run"
+        return self.entry[1] if self.entry and self.entry[2] == md5 in self.cache else None
+
+    @initialize(cloned=st.booleans())
+    def clone(self, cloned: bool) -> None:
+        """The dvc.lock of a clone has the entry of the training that was recorded elsewhere."""
+        self.entry = ("A", "first", "made by A") if cloned else None
+
+    @rule(setting=st.sampled_from("AB"))
+    def switch(self, setting: str) -> None:
+        self.setting = setting
+
+    @rule(code=st.sampled_from(["first", "second"]))
+    def edit_code(self, code: str) -> None:
+        self.code = code
+
+    @rule()
+    def accept(self) -> None:
+        for place in workspace.saved("run"):
+            workspace.accept(place, digest(self.code))
+        if self.entry and self.entry[0] == self.setting and self.entry[2] in self.cache:
+            self.record()
+
+    def record(self) -> None:
+        made = f"made by {self.setting}"
+        self.entry = self.setting, self.code, made
+        self.cache.add(made)
+        self.runs[self.setting, self.code] = made
+
+    @rule(writes=st.integers(0, 8), force=st.booleans())
+    def repro(self, writes: int, force: bool) -> None:
+        """Run the stage `train`. It is killed after so many writes, of which the last is DVC's."""
+        known = self.runs.get((self.setting, self.code))
+        if known and not force:
+            self.outputs, self.entry = known, (self.setting, self.code, known)
+            return
+        self.outputs = None
+        in_cache = self.entry and self.entry[0] == self.setting and self.entry[2] in self.cache
+        place = workspace.folder("run", self.setting)
+        expected = self.trained.get(self.setting, 0)
+        try:
+            with workspace.lock("run"):
+                workspace.claim("run", self.setting, digest(self.code))
+        except UserError:
+            history = workspace.history_of(place)
+            assert history[-1] != digest(self.code) and (place / workspace.STATE).exists()
+            return
+        state = place / workspace.STATE
+        step = int(state.read_text()) if state.exists() else 0
+        if not in_cache:
+            assert step == expected, "the next start uses it"
+        self.trained[self.setting] = step
+        for _ in range(step, self.STEPS):
+            if (writes := writes - 1) < 0:
+                return
+            step += 1
+            state.write_text(str(step))
+            self.trained[self.setting] = step
+        for write in (self.publish, lambda: (place / workspace.PUBLISHED).write_text(self.outputs), self.record):
+            if (writes := writes - 1) < 0:
+                return
+            write()
+
+    def publish(self) -> None:
+        self.outputs = f"made by {self.setting}"
+
+    @rule()
+    def average(self) -> None:
+        if self.outputs:
+            workspace.remove_recorded("run")
+            if self.entry and self.entry[2] == self.outputs in self.cache:
+                marks = [mark.read_text() for mark in (workspace.WORK / "run").glob("*/published")]
+                same = workspace.history_of(workspace.folder("run", self.entry[0]))[-1:] == [digest(self.entry[1])]
+                assert not (same and self.outputs in marks), "it is kept once"
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        for setting, step in self.trained.items():
+            state = workspace.folder("run", setting) / workspace.STATE
+            kept = int(state.read_text()) if state.exists() else 0
+            assert kept == step or f"made by {setting}" in self.cache, f"{step} steps of {setting}"
+
+
+TestTrainings = Trainings.TestCase
+TestTrainings.settings = hypothesis.settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
 def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that_of_the_start(short, monkeypatch):
