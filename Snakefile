@@ -92,6 +92,7 @@ long_trainings, missing = {}, set()
 try:
     params = load()
     if workflow.is_main_process:  # the jobs of a cluster also execute this file
+        os.environ["SNAKEMAKE_STAGES"] = "run"  # they end if this process is killed (pipeline/workflow/launcher.py)
         check(with_studies(params))
         require_within()
         for path in written():

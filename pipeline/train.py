@@ -7,8 +7,8 @@ Reads the binarised pairs, which must be encoded with the given vocabulary. Writ
 and the model's settings to --out. Writes the losses (training.jsonl) and a summary (training.json) to --scores. Writes
 the times and the hardware to --times.
 
-SIGTERM, SIGINT and machine.time_limit_minutes stop the training. It then saves its state and exits with status 75. Workers
-also stop if the process that started them is killed.
+SIGTERM, SIGINT and machine.time_limit_minutes stop the training. It then saves its state and exits with status 75. It also
+stops if Snakemake, DVC or the process that started its workers is killed.
 
 If machine.processes is above 1, that many processes share the training. `torchrun --nproc-per-node N -m pipeline.train`
 has the same effect. If machine.nodes is above 1, the training uses that many nodes of a Slurm allocation, and each node
@@ -17,7 +17,6 @@ runs machine.processes processes.
 
 import argparse
 import hashlib
-import os
 import shutil
 import signal
 import sys
@@ -119,13 +118,12 @@ def tell(text: str) -> None:
 class Interruption:
     """A call of the object returns True after SIGTERM, SIGINT, SIGHUP or the time limit.
 
-    In a worker, it also returns True after the process that started the worker has ended. `Trainer.run` calls
+    SIGTERM also comes if the process that started this one has ended (pipeline/workflow/launcher.py). `Trainer.run` calls
     the object after every step. The constructor installs the handlers of the signals.
     """
 
     def __init__(self, limit_minutes: float | None) -> None:
         self.reason: str | None = None
-        self.parent = os.getppid()
         self.started, self.limit_minutes = time.monotonic(), limit_minutes
         hangup = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]  # nohup ignores it
         for number in (signal.SIGTERM, signal.SIGINT, *hangup):
@@ -137,8 +135,6 @@ class Interruption:
     def __call__(self) -> bool:
         if self.limit_minutes and time.monotonic() - self.started > self.limit_minutes * 60 and not self.reason:
             self.reason = f"the time limit of {self.limit_minutes:g} minutes"
-        if workers.launched() and os.getppid() != self.parent and not self.reason:
-            self.reason = "the end of the process that started the workers"
         return bool(self.reason)
 
 

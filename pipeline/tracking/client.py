@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.workflow import progress
+from pipeline.workflow import launcher, progress
 
 PATIENCE = 60  # seconds that a stage, at its end, waits for the process
 
@@ -32,7 +32,10 @@ def process(*arguments: str) -> Iterator[None]:
     if os.environ.get("MLFLOW_TRACKING_URI") == "off" or not importlib.util.find_spec("mlflow"):
         yield
         return
-    command, environment = [sys.executable, "-W", "ignore", "-m", *arguments], {**os.environ, "DVC_STAGE": ""}
+    command, environment = (
+        [sys.executable, "-W", "ignore", "-m", *arguments],
+        {**os.environ, **dict.fromkeys(launcher.SET, "")},
+    )
     # In a session of its own, which a signal to the process group of the stage does not reach.
     how: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
     try:

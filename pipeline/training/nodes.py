@@ -3,15 +3,19 @@
 srun starts the workers. They connect through the TCPStore of torch.distributed, which worker 0 serves on the first node.
 """
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 from pipeline.training.workers import forward
 from pipeline.workflow import slurm, stage
 from pipeline.workflow.programs import said
 from transformer.config.reading import UserError
+
+PR_SET_PDEATHSIG = 1  # of sys/prctl.h
 
 # Sets RANK and LOCAL_RANK, as torchrun does. Slurm's block distribution puts worker 0 on the first node.
 WORKER = 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID exec "$@"'
@@ -38,9 +42,10 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
     command += [f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", "sh", "-c", WORKER, "sh"]
     forward(lambda number: subprocess.run(["scancel", f"--signal={signal.Signals(number).name}", job], check=False))
     # srun kills the workers at SIGINT and SIGTERM. In its own session, it does not get the signals of this process group.
-    srun = subprocess.Popen(
-        [*command, sys.executable, *sys.orig_argv[1:]], env={**os.environ, **place}, start_new_session=True
-    )
+    # It ends with the main thread of this process, even if this process is killed.
+    libc = ctypes.CDLL(None)
+    how: Any = {"start_new_session": True, "preexec_fn": lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)}
+    srun = subprocess.Popen([*command, sys.executable, *sys.orig_argv[1:]], env={**os.environ, **place}, **how)
     try:
         status = srun.wait()
     finally:

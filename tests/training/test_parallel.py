@@ -1,5 +1,6 @@
 """Data parallel training: two processes train the same model as one, stop together, and end if one is killed."""
 
+import contextlib
 import importlib
 import json
 import os
@@ -14,15 +15,16 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from test_training import REFUSED, short_of_memory
 from torch.multiprocessing import ProcessRaisedException, start_processes
 
-from pipeline.train import Interruption
-from pipeline.training import workers
-from pipeline.workflow import stage
+from pipeline.training import workers, workspace
+from pipeline.workflow import launcher, stage
 from tests import in_process
+from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import PATIENCE, Training, saved
 from tests.trainers import build, run
@@ -236,17 +238,58 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     assert len(said) == 1 and said[0].startswith("train: worker 1 of 2 was killed by SIGKILL"), output
 
 
-@pytest.mark.parametrize("launched", [True, False])
-def test_a_worker_stops_after_the_process_that_started_it_has_been_killed(monkeypatch, launched):
-    """A training in one process goes on: a user may have closed its shell."""
-    for name in ("RANK", "WORLD_SIZE"):
-        monkeypatch.setenv(name, "2") if launched else monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
-    monkeypatch.setattr(os, "getppid", lambda: 4711)
-    stop = Interruption(None)
-    assert not stop()
-    monkeypatch.setattr(os, "getppid", lambda: 1)
-    assert stop() == launched and (stop.reason is not None) == launched
+def test_no_worker_outlives_the_process_that_started_it_and_the_state_is_saved(training):
+    """It is killed while the workers load, and once they train."""
+    for moment in ("loading", "training"):
+        process = training.start()
+        below: list[psutil.Process] = []
+        while len(below) < 2 or not all(watched(one) for one in below):
+            assert process.poll() is None
+            below = psutil.Process(process.pid).children()
+        if moment == "training":
+            saved(process, training.work)
+        process.kill()
+        assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
+        _, output = process.communicate(timeout=PATIENCE)
+        assert ("stopped by SIGTERM at step" in output) == (moment == "training"), output
+        with in_process.inside(training.folder), workspace.lock("run"):
+            pass
+
+
+def watched(process: psutil.Process) -> bool:
+    """Whether a process has imported `pipeline`, which starts a thread."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.num_threads() > 1
+    return False
+
+
+# As DVC and Snakemake do: a thread starts a shell, which starts the stage. The thread may end before the stage.
+LAUNCHER = """
+import os, subprocess, sys, threading, time
+start = lambda: subprocess.Popen(["sh", "-c", sys.argv[2] + " & wait"], env={**os.environ, sys.argv[1]: "x"})
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("name", launcher.SET[1:])
+def test_no_stage_outlives_dvc_or_snakemake_and_each_outlives_the_thread_that_started_it(tmp_path, name):
+    code = "import sys; sys.argv = ['-m']; import pipeline, time; time.sleep(600)"
+    stage = f'{sys.executable} -c "{code}"'
+    environment = {key: value for key, value in os.environ.items() if key not in launcher.SET}
+    process = subprocess.Popen([sys.executable, "-c", LAUNCHER, name, stage], cwd=ROOT, env=environment)
+    try:
+        below: list[psutil.Process] = []
+        while not any(watched(one) for one in below):
+            below = psutil.Process(process.pid).children(recursive=True)
+        time.sleep(0.5)
+        assert all(one.is_running() for one in below), "its thread has ended, and it has not"
+    finally:
+        process.kill()
+        process.wait()
+    assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
 
 
 def leave(rank: int, folder: Path, port: int) -> None:
