@@ -169,7 +169,7 @@ rule all:
 
 
 for stage in graph:
-    needs = {**stage.meta["snakemake"], "threads": devices.threads_of(params, stage.name, stage.meta["snakemake"]["threads"])}
+    needs = {**stage.meta["snakemake"], "threads": devices.threads_of(params, stage.meta["snakemake"]["threads"])}
     if SUBMITTED:
         needs = slurm.requests(stage.name, needs, hardware)
     elif stage.name.startswith("train@"):

@@ -32,10 +32,7 @@ def process(*arguments: str) -> Iterator[None]:
     if os.environ.get("MLFLOW_TRACKING_URI") == "off" or not importlib.util.find_spec("mlflow"):
         yield
         return
-    command, environment = (
-        [sys.executable, "-W", "ignore", "-m", *arguments],
-        {**os.environ, **dict.fromkeys(launcher.SET, "")},
-    )
+    command, environment = [sys.executable, "-W", "ignore", "-m", *arguments], os.environ | dict.fromkeys(launcher.SET, "")
     # In a session of its own, which a signal to the process group of the stage does not reach.
     how: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
     try:

@@ -1,7 +1,7 @@
 """Starts the worker processes that train one model together, and joins this process to their process group.
 
 The workers read the environment variables that torchrun sets. `torchrun --nproc-per-node N -m pipeline.train ...`
-therefore starts workers, too. Several machines that share a file system have not been tried (docs/how-to/gpu.md).
+therefore starts workers, too, and nodes.py starts them on several nodes of Slurm.
 """
 
 import os

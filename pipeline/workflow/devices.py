@@ -8,7 +8,7 @@ A claim is a lock on a file, which ends with the process.
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 from ruamel.yaml import YAML
 
-from pipeline.settings.back_translations import decoder
-from pipeline.settings.decodings import decoding_run
 from pipeline.settings.machine import machine
-from pipeline.settings.params import section, text_corpus
-from pipeline.settings.searches import search, trial_settings
-from pipeline.settings.selection import run_settings
-from pipeline.settings.values import value_run
-from pipeline.settings.vocabulary import VocabularyConfig
+from pipeline.settings.score_files import within
 from pipeline.workflow.progress import warn
-from transformer.config.decoding import DecodingConfig
 
 HELD: list[Any] = []  # the locks of this process, which end with it
 STAGES = Path("dvc.yaml")
@@ -33,33 +26,26 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 ALL_PROCESSES = "${machine.processes}"  # in dvc.yaml: one GPU for each process
 
 
-def threads_of(params: Mapping[str, Any], stage: str, declared: int) -> int:
-    """Return the threads of one process of a stage such as `train@demo-tiny`.
+def threads_of(params: Mapping[str, Any], declared: int | Sequence[str]) -> int:
+    """Return the threads of one process of a stage, from what dvc.yaml declares in `meta.snakemake.threads`.
 
-    They are the setting `threads` of a vocabulary, a training, a decoding or the trials of a search (of these, the
-    largest). For a stage without this setting, they are those that dvc.yaml declares.
+    This is the number, or paths in params.yaml: the first mapping that has a setting `threads` gives it. In the space of a
+    search, whose dimensions may also be lists of mappings or a range, it is the largest value.
     """
-    kind, _, name = stage.partition("@")
-    match kind:
-        case "binarise" | "augment":
-            return section(params, "corpora", text_corpus(params, name), "vocabulary", VocabularyConfig).threads
-        case "back_translate":
-            return decoder(params, name).config.threads
-        case "train":
-            return run_settings(params, name)[2].threads
-        case "tune":
-            found = search(params, name)
-            trials = (trial_settings(params, name, found, settings) for settings in found.samples())
-            return max(training.threads for _, training in trials)
-        case "decode":
-            return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig).threads
-        case "train_value" | "train_reverse_value":
-            return value_run(params, name).samples.config.threads
-        case "decode_set":
-            return decoding_run(params, name).choice.config.threads
-        case "reverse_score":
-            return params["base"]["decoding"]["threads"]
-    return declared
+    if isinstance(declared, int):
+        return declared
+    found = (list(numbers_of(within(params, *path.split(".")))) for path in declared)
+    return max(next(filter(None, found)))
+
+
+def numbers_of(settings: Any) -> Iterator[int]:
+    """Yield the values of `threads` in a mapping of settings, or in the space of a search."""
+    for key, value in settings.items() if isinstance(settings, Mapping) else ():
+        if key == "threads":
+            yield from [value] if isinstance(value, int) else [value["high"]] if isinstance(value, Mapping) else value
+        elif isinstance(value, list):  # a dimension of several settings
+            for choice in value:
+                yield from numbers_of(choice)
 
 
 def visible() -> list[str]:

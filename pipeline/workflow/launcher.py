@@ -1,8 +1,8 @@
 """Ends a stage or a worker whose launcher was killed: DVC, Snakemake, or the process that started the workers.
 
-A launcher sets a variable in the environment of what it starts. It is therefore the nearest process above this one whose own
-environment lacks the variable, also if shells are between them. The kernel's death signal would not do: it tells the end of
-the thread that started the process, of its parent only, and DVC and Snakemake start processes from threads.
+A launcher sets a variable in the environment of what it starts. It is therefore the nearest process above this one whose
+own environment lacks the variable, also if shells are between them. The kernel's death signal would not do: it tells the
+end of the thread that started the process, of its parent only, and DVC and Snakemake start processes from threads.
 """
 
 import os
@@ -24,7 +24,7 @@ def above() -> Iterator[int]:
 
 
 def launchers() -> list[int]:
-    """Return file descriptors of the launchers. Without Linux's /proc and pidfd_open, or without a launcher, there are none."""
+    """Return file descriptors of the launchers. There are none without Linux's /proc and pidfd_open."""
     found = {}
     try:
         for name in filter(os.environ.get, SET):

@@ -238,6 +238,7 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     assert len(said) == 1 and said[0].startswith("train: worker 1 of 2 was killed by SIGKILL"), output
 
 
+@pytest.mark.slow
 def test_no_worker_outlives_the_process_that_started_it_and_the_state_is_saved(training):
     """It is killed while the workers load, and once they train."""
     for moment in ("loading", "training"):
@@ -245,6 +246,7 @@ def test_no_worker_outlives_the_process_that_started_it_and_the_state_is_saved(t
         below: list[psutil.Process] = []
         while len(below) < 2 or not all(watched(one) for one in below):
             assert process.poll() is None
+            time.sleep(0.02)
             below = psutil.Process(process.pid).children()
         if moment == "training":
             saved(process, training.work)
@@ -283,6 +285,7 @@ def test_no_stage_outlives_dvc_or_snakemake_and_each_outlives_the_thread_that_st
     try:
         below: list[psutil.Process] = []
         while not any(watched(one) for one in below):
+            time.sleep(0.02)
             below = psutil.Process(process.pid).children(recursive=True)
         time.sleep(0.5)
         assert all(one.is_running() for one in below), "its thread has ended, and it has not"

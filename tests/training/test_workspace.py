@@ -283,7 +283,7 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
 
 
 class Trainings(RuleBasedStateMachine):
-    """A run whose stages DVC starts, kills and records, with edits between. Of DVC and the training, only the files are here.
+    """A run whose stages DVC starts, kills and records, with edits between. Of DVC and the training, only files are here.
 
     Its invariant: what was trained is in outputs that DVC has recorded and cached, or in work/, and the next start uses it.
     """

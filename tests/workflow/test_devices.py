@@ -9,6 +9,8 @@ import tempfile
 
 import pytest
 import torch
+from dvc.repo import Repo
+from ruamel.yaml import YAML
 
 from pipeline.settings.machine import machine
 from pipeline.workflow import devices, hardware, quota
@@ -153,18 +155,31 @@ def test_all_cores_are_those_of_the_quota_and_a_number_is_a_number(two_runs):
         assert {*re.findall(r"^ +threads: (\d+)", printed, re.MULTILINE)} == threads and "rule train@other" in printed
 
 
-def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params):
+def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, tmp_path, monkeypatch):
+    """Also a stage that is new, of which only dvc.yaml knows."""
     params = copy.deepcopy(params)
     for section, threads in {"training": 3, "decoding": 5, "vocabulary": 8}.items():
         params["base"][section]["threads"] = threads
     space = {"threads": [4, 6], "dropout": {"low": 0.1, "high": 0.2, "scale": "linear"}}
     trial = {"corpus": "demo", "model": "tiny", "trials": 1, "steps": 9, "metric": "dev_loss", "seed": 1}
-    params["searches"] = {"s": {**trial, "space": space}}
+    together = {"speed": [{"threads": 2, "dropout": 0.1}, {"threads": 7, "dropout": 0.2}]}
+    params["searches"] = {"s": {**trial, "space": space}, "t": {**trial, "space": together}, "u": {**trial, "space": {}}}
     model = {"model": "demo-tiny/average", "set": "demo-test"}
     params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
     params["values"] = {"v": {"model": "demo-tiny/average", "corpus": "demo"}}
     params["reverse_values"] = {"w": {"model": "demo-tiny/average", "corpus": "demo", "reverse": "turned/average"}}
-    params["back_translations"] = {"b": {"corpus": "demo", "decoding": {"decoder": "sampling", "threads": 9}}}
+    params["reverse_scores"] = {"r": model}
+    decoding = {"decoder": "sampling", "threads": 9}
+    back = {"corpus": "demo", "run": "x", "monolingual": {}, "decoding": decoding, "tagged": True, "ratio": 1}
+    params["back_translations"] = {"b": back}
+    params["runs"]["own"] = {"corpus": "demo", "model": "tiny", "threads": 11}
+    with open(tmp_path / "params.yaml", "w", encoding="utf-8") as file:
+        YAML(typ="safe").dump(params, file)
+    text = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
+    new = text[text.index("  decode_set:") : text.index("  reverse_score:")]
+    (tmp_path / "dvc.yaml").write_text(text + new.replace("decode_set", "new").replace("/${key}", "/new-${key}"))
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc/config").write_text("[core]\n    no_scm = true\n")
     expected = {
         "binarise@demo": 8,
         "augment@b": 8,
@@ -173,13 +188,20 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params):
         "train_reverse_value@w": 5,
         "reverse_score@r": 5,
         "train@demo-tiny": 3,
+        "train@own": 11,
         "tune@s": 6,
+        "tune@t": 7,
+        "tune@u": 3,
         "decode@demo-tiny": 5,
         "decode_set@d": 5,
         "decode_set@e": 7,
-        "score@s": 1,
+        "new@e": 7,
+        "score@demo-tiny": 1,
     }
-    assert {stage: devices.threads_of(params, stage, 1) for stage in expected} == expected
+    monkeypatch.chdir(tmp_path)
+    with Repo() as repo:
+        declared = {stage.name: stage.meta["snakemake"]["threads"] for stage in repo.index.stages}
+    assert {stage: devices.threads_of(params, declared[stage]) for stage in expected} == expected
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,12 @@ class ModelConfig:
 
 
 def base() -> ModelConfig:
-    """The paper's base model (Table 3). `dataclasses.replace(base(), h=1, d_k=512, d_v=512)` is another row."""
+    """The paper's base model (Table 3), with the values of ABSENT.
+
+    `dataclasses.replace(base(), h=1, d_k=512, d_v=512)` is another row.
+    """
     return ModelConfig(
+        **ModelConfig.ABSENT,
         N=6,
         d_model=512,
         d_ff=2048,
