@@ -63,7 +63,7 @@ def cut_off(content: bytes, kept: bytes) -> bool:
     """
     if kept.startswith(content):
         return True
-    names = [*re.finditer(rb"^  (?! )[^\n]*", content, re.MULTILINE)]
+    names = [*re.finditer(rb"^  [^ \n][^\n]*", content, re.MULTILINE)]
     if not names:
         return False
     head, (name, *lines) = content[: names[-1].start()], content[names[-1].start() :].split(b"\n")
