@@ -4,6 +4,8 @@ import copy
 import csv
 import importlib.util
 import re
+import sys
+from types import ModuleType
 
 import pytest
 from ruamel.yaml import YAML
@@ -42,6 +44,17 @@ def test_the_settings_of_the_recipes_pass_the_check_and_have_the_example_of_para
     params["corpora_in_use"] = list(dict.fromkeys(run["corpus"] for run in params["runs"].values()))
     check(params)
     assert params["runs"]["wmt14-en-de-h2"]["h"] == 2 and "mine-beam8" in params["decodings"]
+
+
+def test_a_model_setting_that_is_added_as_contributing_says_leaves_the_papers_models_as_they_are(monkeypatch):
+    text = (ROOT / "transformer/config/model.py").read_text(encoding="utf-8")
+    text = re.sub(r"(ABSENT: .* = \{)", r'\1"added": 3, ', text).replace(
+        "    N: Count\n", "    N: Count\n    added: Count\n"
+    )
+    module = ModuleType("with_a_setting")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(text, "model.py", "exec"), vars(module))
+    assert [(made.added, made.N, made.d_model) for made in (module.base(), module.big())] == [(3, 6, 512), (3, 6, 1024)]
 
 
 def test_the_tree_of_the_readme_names_what_is_there():

@@ -25,7 +25,7 @@ def above() -> Iterator[int]:
 
 def launchers() -> list[int]:
     """Return file descriptors of the launchers. There are none without Linux's /proc and pidfd_open."""
-    found = {}
+    found: dict[int, int] = {}
     try:
         for name in filter(os.environ.get, SET):
             for process in above():

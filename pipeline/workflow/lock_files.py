@@ -38,10 +38,10 @@ def fault(content: bytes) -> str:
 def entries(content: bytes) -> dict[str, Any]:
     """Return the stages of a lock file. Raises UserError, with the line, for what DVC does not write."""
     read = parsed(LOCK, content)
-    stages = read.get("stages") if isinstance(read, dict) else read
-    if not isinstance(stages or {}, dict):
+    stages = (read.get("stages") if isinstance(read, dict) else read) or {}
+    if not isinstance(stages, dict):
         raise UserError(f"{LOCK}, line 1: stages, with a mapping, are expected; {MENDED}")
-    return stages or {}
+    return stages
 
 
 def complete(entry: Any) -> bool:
