@@ -46,7 +46,7 @@ def entries(content: bytes) -> dict[str, Any]:
 
 def complete(entry: Any) -> bool:
     """Return whether the entry of a stage in dvc.lock ends with a complete output, as DVC writes it."""
-    outs = entry.get("outs") if isinstance(entry, dict) else None
+    outs = (entry.get("outs") if isinstance(entry, dict) else None) or []
     return bool(outs) and all(
         isinstance(out, dict)
         and {"path", "md5", "size"} <= out.keys()
