@@ -1,6 +1,7 @@
 """The folders of unfinished trainings, and what is published at the end."""
 
 import argparse
+import hashlib
 import itertools
 import json
 import math
@@ -280,6 +281,27 @@ def test_a_finished_training_is_kept_until_average_has_run(short, monkeypatch):
         assert finished_without_training(short) == 0
         assert Path("times/training.json").exists() and workspace.saved("run") == [place] != workspace.unfinished("run")
         assert files(Path("models")) | files(Path("scores/run")) == made
+
+
+RECORDED = """
+stages:
+  code: {cmd: mkdir -p work/code && echo text > work/code/train, outs: [work/code]}
+  train@run: {cmd: echo made > made, deps: [work/code/train], outs: [made]}
+"""
+
+
+def test_dvc_has_recorded_a_training_once_its_entry_and_its_cache_have_the_outputs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("dvc.yaml").write_text(RECORDED.replace("train@run: {", "train:\n    foreach: [run]\n    do: {"))
+    Path(".dvc").mkdir()
+    Path(".dvc/config").write_text("[core]\n    no_scm = true\n    analytics = false\n")
+    md5 = hashlib.md5(b"made\n").hexdigest()
+    assert project.code_of("train@run", md5) is None
+    subprocess.run([sys.executable, "-m", "dvc", "repro", "--quiet"], check=True)
+    assert project.code_of("train@run", md5) == "text\n"
+    assert project.code_of("train@run", "0" * 32) is None and project.code_of("train@other", md5) is None
+    shutil.rmtree(".dvc/cache")
+    assert project.code_of("train@run", md5) is None, "a clone has the entry, and not the outputs"
 
 
 class Trainings(RuleBasedStateMachine):
