@@ -168,18 +168,15 @@ def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
     results, groups = compared.study.results, compared.sides()
     sides = dict.fromkeys(run for change in compared.changes for run in (*change.bases, *change.runs))
     scores = resampled_at(compared, sides, LAST, settings)
-    lengths = results.statistics
-    first = next(iter(scores), "")
-    same = [
-        run for run in scores if np.array_equal(*(lengths[each][compared.measure, *LAST][:, 1] for each in (run, first)))
-    ]
+    lengths = {run: results.statistics[run][compared.measure, *LAST][:, 1].tolist() for run in scores}
+    same = [run for run, of in lengths.items() if of == next(iter(lengths.values()))]  # equal references
     seeds = Seeds({run: scores[run] for run in same}, groups)
     elsewhere = {}
     for name, place in ELSEWHERE.items():
-        found = resampled_at(compared, same, place, settings)
+        sentences = resampled_at(compared, same, place, settings)
         known = results.at(compared.measure, *place)["score"].dropna()
         plain = {run: np.full(2, known[run], float) for run in same if run in known.index}
-        elsewhere[name] = Seeds(found if len(found) == len(same) else plain, groups)
+        elsewhere[name] = Seeds(sentences if len(sentences) == len(same) else plain, groups)
     losses = np.log(results.runs["dev PPL, last"].astype(float)).dropna()
     perplexities = Seeds({run: np.full(2, losses[run]) for run in same if run in losses.index}, groups)
     changes = []
@@ -188,7 +185,9 @@ def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
         found = seeds.difference(*both) if {*change.runs, *change.bases} <= set(same) else None
         if found and found.p is not None:
             unequal, loss = seeds.unequal(*both), perplexities.unequal(*both)
-            perplexity = Score(*map(per_cent, loss[:3]), loss.p) if loss else change.perplexity
+            perplexity = change.perplexity
+            if loss and loss.low is not None and loss.high is not None:
+                perplexity = Score(per_cent(loss.score), per_cent(loss.low), per_cent(loss.high), loss.p)
             others = {name: of.difference(*both) for name, of in elsewhere.items()}
             change = replace(change, bleu=found, perplexity=perplexity, welch=unequal and unequal.p, elsewhere=others)
         changes.append(change)
