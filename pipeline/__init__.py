@@ -18,3 +18,9 @@ if sys.argv[:1] == ["-m"]:
 # Under `python -m`, a Ctrl-C during the imports ends the process without a traceback. `stage.run` puts the handler back.
 if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+# `arithmetic: portable` needs variables of the environment before numpy is imported.
+if sys.argv[:1] == ["-m"] and "numpy" not in sys.modules:
+    from pipeline.settings.arithmetic import prepare
+
+    prepare(sys.orig_argv[-len(sys.argv)].removeprefix("-m"), sys.argv[1:])

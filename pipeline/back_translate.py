@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
     choice, (source, target) = decoder(params, name), languages(params, corpus)
     config = section(params, "corpora", corpus, "normalise", NormaliseConfig)
     select = Filter(config, sentences([arguments.dev, arguments.test]))
-    device = hardware.torch_device(machine(params), choice.config.threads)
+    device = hardware.torch_device(machine(params), choice.config.threads, choice.config.arithmetic)
     translator = Translator.load(arguments.model, device, **vars(choice.config))
     with atomic_folder(arguments.out) as folder:
         paths = [folder / f"train.{language}" for language in (source, target)]

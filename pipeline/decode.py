@@ -108,7 +108,7 @@ def main(arguments: argparse.Namespace) -> None:
     params = load()
     run = entry(params, "runs", arguments.run)
     config = section(params, "models", run["model"], "decoding", DecodingConfig)
-    device = hardware.torch_device(machine(params), config.threads)
+    device = hardware.torch_device(machine(params), config.threads, config.arithmetic)
     vocabulary = arguments.average / "vocabulary.model"
     if not (saved := step_files(arguments.checkpoints)):
         raise UserError(f"{arguments.checkpoints} has no checkpoint; the stage train writes them")

@@ -103,8 +103,9 @@ def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)
-    device = hardware.torch_device(machine(params), decoding.choice.config.threads)
-    translator = translator_of(arguments.model, decoding.choice.config, device)
+    config = decoding.choice.config
+    device = hardware.torch_device(machine(params), config.threads, config.arithmetic)
+    translator = translator_of(arguments.model, config, device)
     chosen = EvaluationSet.open(arguments.set)
     work(translator, chosen, decoding, arguments.model, arguments.out)
     table = set_scores(arguments.out / "translation.txt", chosen, scoring(params))

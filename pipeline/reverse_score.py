@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     settings = entry(params, "reverse_scores", name)
     config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
-    device = hardware.torch_device(machine(params), config.threads)
+    device = hardware.torch_device(machine(params), config.threads, config.arithmetic)
     translator = Translator.load(arguments.model, device, **vars(config) | {"precision": "float32"})
     chosen = EvaluationSet.open(arguments.set)
     lines, references = chosen.lines("normalised")

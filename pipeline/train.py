@@ -70,7 +70,7 @@ def trainer(
     """
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
-    device = hardware.torch_device(options, config.threads)
+    device = hardware.torch_device(options, config.threads, config.arithmetic)
     precision = precision_of(config.precision, device)
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
     longest, line, side = max((int((of := dev_set.lengths(side)).max()), int(of.argmax()) + 1, side) for side in SIDES)
@@ -103,9 +103,11 @@ def identity_of(device: torch.device, precision: str, threads: int) -> dict[str,
     """Return what the bytes of a training depend on, besides settings, data and the version of torch.
 
     A state is resumed only if its identity equals this one. The version of torch is not part of the identity, so an
-    update costs no training. Rounding may then differ.
+    update costs no training. Rounding may then differ. With portable arithmetic, the CPU is not part of it.
     """
     here = hardware.hardware(device)
+    if here["arithmetic"] == "portable":
+        return {"device": device.type, "arithmetic": "portable", "precision": precision, "threads": threads}
     identity = {"device": device.type, "hardware": here["hardware"], "precision": precision, "threads": threads}
     return identity | ({"instructions": here["instructions"]} if device.type == "cpu" else {})
 

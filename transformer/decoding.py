@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer.alignment import Links
+from transformer.arithmetic import portable
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Decoder, Sentences, Translation
@@ -31,6 +32,7 @@ PAPER = DecodingConfig(
     extra_length=50,
     batch_tokens=0,
     precision="auto",
+    arithmetic="native",
     threads=2,
     attention_sentences=3,
 )
@@ -59,7 +61,8 @@ def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> D
     """
     tokens = config.batch_tokens or (on_gpu(device) if device.type == "cuda" else min(max(2**21 // d_model, 4096), 16384))
     precision: Any = precision_of(config.precision, device)  # a value that the setting may have
-    return dataclasses.replace(config, precision=precision, batch_tokens=tokens)
+    arithmetic: Any = "portable" if device.type == "cpu" and portable() else "native"  # of this process
+    return dataclasses.replace(config, precision=precision, arithmetic=arithmetic, batch_tokens=tokens)
 
 
 def on_gpu(device: torch.device) -> int:

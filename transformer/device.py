@@ -6,6 +6,7 @@ from functools import partial
 
 import torch
 
+from transformer.arithmetic import portable
 from transformer.config.reading import UserError
 
 AT_ONCE = 4  # Python threads; in decoding, more gained nothing, because of the interpreter lock
@@ -59,7 +60,7 @@ def same_gpu(device: torch.device) -> Callable[[], object]:
 def precision_of(config_precision: str, device: torch.device) -> str:
     """The precision for the setting `precision`. `auto` is bfloat16 where the device has units for it, otherwise float32.
 
-    GPUs since 2020 have such units, and CPUs with AMX or AVX512_BF16.
+    GPUs since 2020 have such units, and CPUs with AMX or AVX512_BF16. Portable arithmetic on a CPU is in float32.
     """
     if config_precision != "auto":
         return config_precision
@@ -67,7 +68,7 @@ def precision_of(config_precision: str, device: torch.device) -> str:
         units = torch.cuda.get_device_capability(device) >= (8, 0)
     else:
         known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.13 may not have it
-        units = bool(known.get("amx_bf16") or known.get("avx512_bf16"))
+        units = not portable() and bool(known.get("amx_bf16") or known.get("avx512_bf16"))
     return "bfloat16" if units else "float32"
 
 

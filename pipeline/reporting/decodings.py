@@ -13,7 +13,7 @@ from pipeline.scoring.bleu import HEADLINE, PUBLISHED
 from pipeline.scoring.intervals import Score, holm
 from pipeline.settings.score_files import within
 
-NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
+NO_RESULT = ("threads", "batch_tokens", "attention_sentences", "arithmetic")  # settings that change at most rounding
 LOWER = "BLEU of lower-cased text"
 SCORES = {"sacreBLEU": HEADLINE, "BLEU, published measure": PUBLISHED, "chrF": "chrf", LOWER: TOKENISED}  # by label
 FACTS = {

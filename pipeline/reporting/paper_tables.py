@@ -207,4 +207,4 @@ def toolkits(results: Results) -> Table:
 def as_published(results: Results, model: str, corpus: str) -> list[str]:
     """The runs of the model on the corpus without settings of their own, except the seed and the precision."""
     runs = results.runs[(results.runs["model"] == model) & (results.runs["corpus"] == corpus)]
-    return list(runs.index[[of.keys() <= {"seed", "precision"} for of in runs["differences"]]])
+    return list(runs.index[[of.keys() <= {"seed", "precision", "arithmetic"} for of in runs["differences"]]])

@@ -118,7 +118,7 @@ class Results:
         Precisions are told apart if a seed was trained in two. Of runs with equal seeds and precisions, keep the first.
         """
         runs = self.runs.loc[list(names)]
-        compared = [key for key in SAME if key not in ("seed", "precision")] + ["bpe_dropout", "data"]
+        compared = [key for key in SAME if key not in ("seed", "precision", "arithmetic")] + ["bpe_dropout", "data"]
         settings = [repr(row) for row in runs[compared].values.tolist()]
         runs = runs.assign(settings=settings).drop_duplicates(["settings", "seed", "precision"])
         twice = runs.groupby("settings")["seed"].transform(lambda seeds: seeds.duplicated().any()).astype(bool)

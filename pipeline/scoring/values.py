@@ -98,7 +98,7 @@ def trained(hidden_MD: Tensor, score_M: Tensor, config: ValueConfig) -> value.Va
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         head = value.ValueHead(hidden_MD.shape[1], config)
-    optimiser = torch.optim.Adam(head.parameters(), config.learning_rate)
+    optimiser = torch.optim.Adam(head.parameters(), config.learning_rate, fused=True)
     for step in range(config.steps):
         for group in optimiser.param_groups:
             group["lr"] = config.learning_rate * (1 - step / config.steps)
@@ -123,9 +123,10 @@ def main(arguments: argparse.Namespace) -> None:
     """Train a value. Writes the outputs of the stages `train_value` and `train_reverse_value`."""
     params = load()
     run = value_run(params, arguments.name)
-    device, pair = hardware.torch_device(machine(params), run.samples.config.threads), languages(params, run.corpus)
+    config, pair = run.samples.config, languages(params, run.corpus)
+    device = hardware.torch_device(machine(params), config.threads, config.arithmetic)
     scored = scores_of(run, arguments, pair[1], device)
-    translator = Translator.load(arguments.model, device, **vars(run.samples.config))
+    translator = Translator.load(arguments.model, device, **vars(config))
     train = read_aligned(*(arguments.text / f"train.{language}" for language in pair))
     text = [evenly(lines, run.settings.sentences) for lines in train]
     samples = prefixes(translator, text, run, scored, "train")

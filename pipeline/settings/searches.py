@@ -10,7 +10,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import Count, Seed, UserError, describe, hints, read, require
 from transformer.config.training import TrainingConfig
 
-NOT_SEARCHED = ("steps", "seed", "corpus", "model", "checkpoint_every", "keep")  # the same in all trials
+NOT_SEARCHED = ("steps", "seed", "corpus", "model", "checkpoint_every", "keep", "arithmetic")  # the same in all trials
 DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml states the number exactly
 
 

@@ -1,6 +1,7 @@
 """The device and the hardware that a stage runs on, and the git commit of the code."""
 
 import ctypes
+import functools
 import os
 import platform
 from pathlib import Path
@@ -12,20 +13,32 @@ import torch
 from pipeline.settings.machine import MachineConfig
 from pipeline.workflow.programs import said
 from pipeline.workflow.progress import warn
+from transformer.arithmetic import make_portable, portable
 from transformer.config.reading import placed
 from transformer.device import device_of
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 
 
-def torch_device(config: MachineConfig, threads: int) -> torch.device:
+def torch_device(config: MachineConfig, threads: int, arithmetic: str = "native") -> torch.device:
     """Return the device, and set the number of torch's CPU threads. Results on a CPU depend on this number.
 
-    From then on, the process keeps the memory that it frees.
+    From then on, the process keeps the memory that it frees, and computes in this arithmetic on a CPU. It says so if
+    portable arithmetic is not possible here.
     """
     keep_freed()
     torch.set_num_threads(threads)
-    return torch.device(device_type(config))
+    device = torch.device(device_type(config))
+    if arithmetic == "portable" and device.type == "cpu" and (reason := make_portable()):
+        tell_native(reason)
+    return device
+
+
+@functools.cache
+def tell_native(reason: str) -> None:
+    if os.environ.get("RANK", "0") == "0":
+        said = "arithmetic: portable is not possible here, so results depend on the type of the CPU"
+        print(f"{said}: {reason}", file=sys.stderr)
 
 
 def keep_freed() -> None:
@@ -59,6 +72,7 @@ def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
         "processor": processor(),
         "cores": os.cpu_count(),
         "instructions": torch.backends.cpu.get_cpu_capability(),  # several CPUs may share a name, such as AMD EPYC
+        "arithmetic": "portable" if device.type == "cpu" and portable() else "native",
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),

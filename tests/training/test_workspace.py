@@ -123,7 +123,7 @@ def started(tmp_path, monkeypatch) -> Callable[..., str | int | None]:
         Path("work/code", name).write_text(code.described(name))
     write_json(READ["flops"] / "binarise.json", {"vocabulary_size": 90})
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
-    monkeypatch.setattr(hardware, "torch_device", lambda options, threads: torch.device("cpu"))
+    monkeypatch.setattr(hardware, "torch_device", lambda options, threads, arithmetic: torch.device("cpu"))
     monkeypatch.setattr(train, "Interruption", lambda limit: lambda: False)
     monkeypatch.setattr(stage, "check", lambda params: None)
     write_runs(**SHORT)
@@ -463,6 +463,10 @@ def test_a_state_of_another_precision_number_of_threads_or_kind_of_cpu_is_not_re
         monkeypatch.setattr(hardware, "hardware", lambda _, now=instructions: here | {"instructions": now})
         made.append(train.identity_of(cpu, "float32", 2))
     assert made[2] == made.pop() and not any(made.count(each) > 1 for each in made)
+    for other in ({}, {"instructions": "AVX512", "hardware": "another"}):
+        monkeypatch.setattr(hardware, "hardware", lambda _, now=other: here | now | {"arithmetic": "portable"})
+        made.append(train.identity_of(cpu, "float32", 2))
+    assert made[-1] == made.pop() and made.count(made[-1]) == 1, "portable arithmetic is the same on each type of CPU"
 
 
 def test_the_time_limit_is_in_minutes(monkeypatch):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecoderConfig, DecodingConfig
 from transformer.config.reading import Count, Limits, NotNegative, Positive, Seed, Share, Whole, require
 
-COMMON = ("extra_length", "batch_tokens", "precision", "threads")
+COMMON = ("extra_length", "batch_tokens", "precision", "arithmetic", "threads")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+from transformer.config.arithmetic import Arithmetic, require_float32
 from transformer.config.reading import Count, Limits, NotNegative, Threads, Whole
 
 BEAM_SETTINGS = ("beam", "penalty", "alpha")  # the settings of `DecodingConfig` that every beam search uses
@@ -18,8 +19,12 @@ class DecodingConfig:
     extra_length: Whole
     batch_tokens: Whole
     precision: Literal["auto", "float32", "bfloat16"]
+    arithmetic: Arithmetic
     threads: Threads
     attention_sentences: Whole
+
+    def __post_init__(self) -> None:
+        require_float32(self.precision, self.arithmetic)
 
 
 class DecoderConfig:

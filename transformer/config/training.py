@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from transformer.config.arithmetic import Arithmetic, require_float32
 from transformer.config.reading import Count, NotNegative, Positive, Seed, Share, Threads, Whole, require
 
 
@@ -11,7 +12,12 @@ class TrainingConfig:
     """One training (5.1 to 5.4). params.yaml explains each setting."""
 
     # As in ModelConfig.
-    ABSENT: ClassVar[dict[str, Any]] = {"batching": "by_length", "weight_decay": 0.0, "r_drop": 0.0}
+    ABSENT: ClassVar[dict[str, Any]] = {
+        "batching": "by_length",
+        "weight_decay": 0.0,
+        "r_drop": 0.0,
+        "arithmetic": "native",
+    }
 
     seed: Seed
     steps: Count
@@ -29,6 +35,7 @@ class TrainingConfig:
     epsilon: Positive
     weight_decay: NotNegative
     precision: Literal["auto", "float32", "bfloat16"]
+    arithmetic: Arithmetic
     threads: Threads
     checkpoint_every: Count
     keep: Count
@@ -42,6 +49,7 @@ class TrainingConfig:
         require(self.max_length <= min(tokens), "max_length", self.max_length, expected)
         expected = f"at most steps ({self.steps}) is expected"
         require(self.checkpoint_every <= self.steps, "checkpoint_every", self.checkpoint_every, expected)
+        require_float32(self.precision, self.arithmetic)
 
 
 @dataclass(frozen=True)
