@@ -322,7 +322,10 @@ def test_versions_are_shown_where_runs_differ_in_them(project):
 def test_seeds_are_grouped_by_settings_data_and_precision(project):
     entry = {"corpus": "demo", "model": "tiny"}
     runs = {"a": entry, "a-2": {**entry, "seed": 2}, "deep": {**entry, "N": 3}}
-    runs |= {"b": {**entry, "precision": "bfloat16"}, "b-2": {**entry, "precision": "bfloat16", "seed": 2}}
+    runs |= {
+        "b": {**entry, "precision": "bfloat16", "arithmetic": "native"},
+        "b-2": {**entry, "precision": "bfloat16", "arithmetic": "native", "seed": 2},
+    }
     runs |= {"c-3": {**entry, "precision": "float32", "seed": 3}}
     for bleu, (run, settings) in enumerate(runs.items(), 40):
         project.write({run: settings}, bleu)
