@@ -37,8 +37,7 @@ def torch_device(config: MachineConfig, threads: int, arithmetic: str = "native"
 @functools.cache
 def tell_native(reason: str) -> None:
     if os.environ.get("RANK", "0") == "0":
-        said = "arithmetic: portable is not possible here, so results depend on the type of the CPU"
-        print(f"{said}: {reason}", file=sys.stderr)
+        warn(f"arithmetic: portable is not possible here, so results depend on the type of the CPU: {reason}")
 
 
 def keep_freed() -> None:
