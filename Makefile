@@ -63,7 +63,7 @@ environment: $(INSTALLED)  ## install the tested versions of all packages into .
 reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and write reports/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
-	@python -m pipeline.workflow.results || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
+	@python -m pipeline.orchestrating.results || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
 
 report: $(INSTALLED)  ## write reports/index.html, which is not in git, with the times of this machine
 	python -m pipeline.report --results results --scores scores --times work/times --studies studies.yaml --out reports
@@ -76,7 +76,7 @@ plan: $(INSTALLED)  ## show what `make reproduce` would run and cost; STUDY=pape
 
 page: $(INSTALLED)  ## RUN=... serves a web page that translates and shows the search
 	@test -n "$$RUN" || { echo "make: say which run: make page RUN=demo-tiny" >&2; exit 1; }
-	@python -m pipeline.commands.page "$$RUN"
+	@python -m pipeline.extras.serving "$$RUN"
 
 check: $(INSTALLED)  ## check all of params.yaml
 	python -m pipeline.commands.check

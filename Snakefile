@@ -24,8 +24,8 @@ at_interrupt = signal.signal(signal.SIGINT, interrupted)  # Python's own handler
 sys.path.insert(0, workflow.basedir)  # import the modules of this checkout, even if another one is installed
 
 from pipeline.reporting.warned import large, said
-from pipeline.workflow.results import show
-from pipeline.workflow.screen import LOGS, take_over
+from pipeline.orchestrating.results import show
+from pipeline.orchestrating.screen import LOGS, take_over
 
 dry = workflow.output_settings.dryrun
 if workflow.is_main_process and not (dry or workflow.output_settings.verbose):
@@ -44,12 +44,13 @@ from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
-from pipeline.workflow import devices, quota, slurm, termination
-from pipeline.workflow.costly import confirm, costly
-from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
-from pipeline.workflow.merges import require_whole, written
-from pipeline.workflow.project import opened, refresh
-from pipeline.workflow.stage import require_within
+from pipeline.running import devices, quota
+from pipeline.orchestrating import slurm, termination
+from pipeline.orchestrating.costly import confirm, costly
+from pipeline.orchestrating.lock_files import clear_rwlock, keep_or_put_back
+from pipeline.running.merges import require_whole, written
+from pipeline.orchestrating.project import opened, refresh
+from pipeline.running.stage import require_within
 from transformer.config.reading import UserError
 
 STAMPS = Path("work/.stamps")  # not the folder of a run: no name of a run starts with a dot
@@ -92,7 +93,7 @@ long_trainings, missing = {}, set()
 try:
     params = load()
     if workflow.is_main_process:  # the jobs of a cluster also execute this file
-        os.environ["SNAKEMAKE_STAGES"] = "run"  # they end if this process is killed (pipeline/workflow/launcher.py)
+        os.environ["SNAKEMAKE_STAGES"] = "run"  # they end if this process is killed (pipeline/running/launcher.py)
         check(with_studies(params))
         require_within()
         for path in written():
@@ -149,7 +150,7 @@ if workflow.resource_settings.cores == available_cpu_count():
 SUBMITTED = "cluster" in config  # profiles/slurm sets it
 
 
-# The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, only
+# The stages share the GPUs of this machine, and each claims its own (pipeline/running/devices.py). Without a GPU, only
 # their threads limit how many run at a time. `--resources gpu=N` on the command line takes precedence.
 # (`workflow.local_exec` cannot be used instead, because it is true while this file is read, whatever the executor is.)
 if not SUBMITTED and "gpu" not in workflow.global_resources:

@@ -34,11 +34,11 @@ from benchmarks import record
 from benchmarks.peers import marian
 from benchmarks.record import Table
 from benchmarks.turns import Turn, take_turns
-from pipeline.commands.export import ctranslate2_spec, tensors_of
-from pipeline.corpora.evaluation import read_lines
+from pipeline.extras.export.__main__ import ctranslate2_spec, tensors_of
+from pipeline.running import stage
+from pipeline.running.hardware import keep_freed
 from pipeline.settings.params import load, section
-from pipeline.workflow import stage
-from pipeline.workflow.hardware import keep_freed
+from pipeline.text.evaluation import read_lines
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig

@@ -26,8 +26,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pipeline.workflow import stage
-from pipeline.workflow.hardware import commit, hardware
+from pipeline.running import stage
+from pipeline.running.hardware import commit, hardware
 from transformer.attention import attention_weights
 from transformer.files import write_json
 

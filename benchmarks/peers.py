@@ -68,7 +68,7 @@ def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
     """Hugging Face's MarianMTModel."""
     from transformers import MarianConfig, MarianMTModel
 
-    from pipeline.commands.export import marian_config
+    from pipeline.extras.export.__main__ import marian_config
 
     ids = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS}
     return MarianMTModel(MarianConfig(**marian_config(config, vocabulary), **ids))

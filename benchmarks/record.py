@@ -16,8 +16,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any, TypedDict
 
-from pipeline.workflow import stage
-from pipeline.workflow.hardware import commit, hardware
+from pipeline.running import stage
+from pipeline.running.hardware import commit, hardware
 from transformer.device import device_of
 from transformer.files import atomic, write_json
 

@@ -25,9 +25,9 @@ from benchmarks import peers, record
 from benchmarks.record import Table
 from benchmarks.turns import Turn, take_turns
 from benchmarks.workload import random_pairs
+from pipeline.running import stage
+from pipeline.running.hardware import keep_freed
 from pipeline.settings.params import load, section
-from pipeline.workflow import stage
-from pipeline.workflow.hardware import keep_freed
 from transformer import fast
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks import record
 from benchmarks.record import Table
-from pipeline.workflow import stage
+from pipeline.running import stage
 from tests.stubs import StubProject
 
 SNAKEMAKE, DVC = ["snakemake", "--cores", "all"], ["dvc", "repro"]

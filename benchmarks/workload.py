@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.corpora.binarised import BinarisedSet
+from pipeline.text.binarised import BinarisedSet
 
 WMT14_EN_DE = 4_500_000  # pairs
 

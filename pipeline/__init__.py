@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from pipeline.workflow import launcher
+from pipeline.running import launcher
 
 # GNU's OpenMP reads this when torch is first imported. By default, a waiting thread of OpenMP spins for milliseconds. If
 # another process uses the same cores, spinning at least halves the speed. With 0, a thread would sleep at once and would

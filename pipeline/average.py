@@ -12,9 +12,9 @@ import argparse
 import shutil
 from pathlib import Path
 
+from pipeline.running import stage
 from pipeline.settings.params import entry, load, section
 from pipeline.training import workspace
-from pipeline.workflow import stage
 from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
 from transformer.config.reading import UserError
 from transformer.config.text import TEXT

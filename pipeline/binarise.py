@@ -3,7 +3,7 @@
     python -m pipeline.binarise CORPUS --text data/CORPUS/normalised --vocabulary data/CORPUS/vocabulary.model \\
         --out data/CORPUS/binarised --report REPORT.json
 
-Reads train and dev in the folder of normalised text, and the vocabulary. Writes the arrays (pipeline/corpora/binarised.py)
+Reads train and dev in the folder of normalised text, and the vocabulary. Writes the arrays (pipeline/text/binarised.py)
 and a report with the counts and a checksum of all data. An empty line has no ids, but is kept, so that line numbers agree.
 With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sampled segmentations.
 """
@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.corpora.binarised import SIDES, id_type, segmentations_of, write_description, write_side
-from pipeline.corpora.sets import blocks, files_of, progress
-from pipeline.corpora.words import WordTable
+from pipeline.running import stage
+from pipeline.running.progress import warn
 from pipeline.settings import params
 from pipeline.settings.vocabulary import VocabularyConfig
-from pipeline.workflow import stage
-from pipeline.workflow.progress import warn
+from pipeline.text.binarised import SIDES, id_type, segmentations_of, write_description, write_side
+from pipeline.text.sets import blocks, files_of, progress
+from pipeline.text.words import WordTable
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 from transformer.vocabulary import Vocabulary

@@ -17,7 +17,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from pipeline.workflow.meaning import Meaning
+from pipeline.running.meaning import Meaning
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder
 
@@ -35,12 +35,12 @@ CHANGE_NO_RESULT = {
     Path("pipeline/__init__.py"),
     Path("pipeline/code.py"),
     Path("pipeline/settings/check.py"),
-    Path("pipeline/tracking/client.py"),
-    Path("pipeline/workflow/devices.py"),
-    Path("pipeline/workflow/progress.py"),
-    Path("pipeline/workflow/slurm.py"),
-    Path("pipeline/workflow/stage.py"),
-    Path("pipeline/workflow/unchanged.py"),
+    Path("pipeline/extras/tracking/client.py"),
+    Path("pipeline/running/devices.py"),
+    Path("pipeline/running/progress.py"),
+    Path("pipeline/orchestrating/slurm.py"),
+    Path("pipeline/running/stage.py"),
+    Path("pipeline/running/unchanged.py"),
     Path("transformer/__init__.py"),
 }
 

@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 from pipeline.reporting import decoder_facts
+from pipeline.running import stage
 from pipeline.settings.params import load
-from pipeline.workflow import stage
 from transformer.files import read_json, write_json
 
 COPIED = {"values": "values", "reverse_values": "values", "searches": "searches"}  # blocks, and their folders

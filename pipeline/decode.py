@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.corpora.binarised import BinarisedSet
-from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.running import hardware, stage
+from pipeline.running.times import write_times
+from pipeline.running.translating import best
 from pipeline.scoring.calibration import calibration_error, confidences, reliability
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
-from pipeline.workflow import hardware, stage
-from pipeline.workflow.times import write_times
-from pipeline.workflow.translating import best
+from pipeline.text.binarised import BinarisedSet
+from pipeline.text.evaluation import EvaluationSet
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.decoders.steps import Translation

@@ -17,7 +17,8 @@ from typing import Literal
 
 import torch
 
-from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.running import hardware, stage
+from pipeline.running.translating import best
 from pipeline.scoring.of_sets import of_test_set, set_scores
 from pipeline.scoring.utilities import Texts, sentence_score, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
@@ -25,8 +26,7 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.score_files import entry, rounded
 from pipeline.settings.scoring import scoring
-from pipeline.workflow import hardware, stage
-from pipeline.workflow.translating import best
+from pipeline.text.evaluation import EvaluationSet
 from transformer import value
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.forced import log_probabilities

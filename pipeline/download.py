@@ -14,14 +14,14 @@ first download is recorded in checksums.json. The report has the counts of each 
 import argparse
 from pathlib import Path
 
-from pipeline.corpora.collecting import collect
-from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.transfer import say
+from pipeline.running import stage
 from pipeline.settings.download import SETS, DownloadConfig, download_config
 from pipeline.settings.languages import not_known
 from pipeline.settings.machine import machine
 from pipeline.settings.params import languages, load
-from pipeline.workflow import stage
+from pipeline.text.collecting import collect
+from pipeline.text.fetching import Fetcher
+from pipeline.text.transfer import say
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 

@@ -3,21 +3,21 @@
     python -m pipeline.fetch_set NAME --out data/sets/NAME --report scores/corpora/NAME/fetch_set.json
 
 Reads params.yaml (sets.NAME; languages, archives and normalise of its corpus) and the files or archives named
-there. Writes an evaluation set (pipeline/corpora/evaluation.py). A new or changed set requires no training.
+there. Writes an evaluation set (pipeline/text/evaluation.py). A new or changed set requires no training.
 The report has the counts of the set.
 """
 
 import argparse
 
-from pipeline.corpora.collecting import collect
-from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.normalising import write_set
-from pipeline.corpora.sets import progress
+from pipeline.running import stage
 from pipeline.settings.download import SetConfig, download_config
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, read_entry, section
-from pipeline.workflow import stage
+from pipeline.text.collecting import collect
+from pipeline.text.fetching import Fetcher
+from pipeline.text.normalising import write_set
+from pipeline.text.sets import progress
 from transformer.files import atomic_folder, write_json
 
 

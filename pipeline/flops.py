@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline.costs.flops import Lengths, forward_flops, training_flops
+from pipeline.extras.tracking import client as tracking
+from pipeline.running import stage
 from pipeline.settings.score_files import entry, within
-from pipeline.tracking import client as tracking
-from pipeline.workflow import stage
 from transformer.config.model import ModelConfig
 from transformer.config.reading import Limits, hints, read_saved
 from transformer.files import read_json, write_json

@@ -18,10 +18,10 @@ from pathlib import Path
 import sentencepiece
 from tqdm import tqdm
 
-from pipeline.corpora.sets import blocks, count_lines, files_of, progress
+from pipeline.running import stage
 from pipeline.settings import params
 from pipeline.settings.vocabulary import VocabularyConfig
-from pipeline.workflow import stage
+from pipeline.text.sets import blocks, count_lines, files_of, progress
 from transformer.config.reading import UserError, placed
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
 from transformer.files import atomic

@@ -5,7 +5,7 @@
 
 Reads train and dev from the folder `raw` and the corpus's own test set from the folder `test`. Each line is one
 segment. Only "\\n" ends a line. Writes train and dev, cleaned by transformer/cleaning.py, to `out`. Writes the
-evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to the folder `sets`. Writes the languages
+evaluation sets CORPUS-dev and CORPUS-test (pipeline/text/evaluation.py) to the folder `sets`. Writes the languages
 and the normalisation of the text, which a translator needs, to `text` (transformer/config/text.py).
 
 A training pair is dropped if a side is empty, if a limit is exceeded, or if de-duplication is on and the pair occurred
@@ -19,11 +19,11 @@ import itertools
 import shutil
 from contextlib import ExitStack
 
-from pipeline.corpora.normalising import Filter, normalise_set, sentences, write_set
-from pipeline.corpora.sets import files_of, progress
+from pipeline.running import stage
 from pipeline.settings import params
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.workflow import stage
+from pipeline.text.normalising import Filter, normalise_set, sentences, write_set
+from pipeline.text.sets import files_of, progress
 from transformer.config.text import TextConfig
 from transformer.files import atomic_folder, write_json
 

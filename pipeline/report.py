@@ -26,10 +26,10 @@ from pipeline.reporting.results import Results, load_results
 from pipeline.reporting.studies import headline_table
 from pipeline.reporting.tables import escaped, latex, markdown
 from pipeline.reporting.views import views
+from pipeline.running import stage
+from pipeline.running.times import read_times
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
-from pipeline.workflow import stage
-from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import atomic, digest, read_json, write_json, write_lines
 

@@ -18,11 +18,11 @@ import bz2
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.running import stage
 from pipeline.scoring.curves import read_curve
 from pipeline.scoring.intervals import statistics
 from pipeline.settings.params import load
-from pipeline.workflow import stage
+from pipeline.text.evaluation import EvaluationSet
 from transformer.config.reading import UserError
 from transformer.files import atomic, read_json, write_json
 

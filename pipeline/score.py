@@ -16,14 +16,14 @@ test_filtered is present if the test set has a filtered part. metrics.json holds
 import argparse
 from pathlib import Path
 
-from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.extras.tracking import client as tracking
+from pipeline.running import stage
 from pipeline.scoring.curves import read_curve, write_plots
 from pipeline.scoring.of_sets import of_test_set, set_scores
 from pipeline.settings.params import load
 from pipeline.settings.score_files import entry
 from pipeline.settings.scoring import ScoringConfig, scoring
-from pipeline.tracking import client as tracking
-from pipeline.workflow import stage
+from pipeline.text.evaluation import EvaluationSet
 from transformer.files import read_json, write_json
 
 

@@ -27,15 +27,15 @@ from typing import Any
 import torch
 
 from pipeline import code
-from pipeline.corpora.binarised import SIDES, describe, open_binarised
+from pipeline.extras.tracking import client as tracking
+from pipeline.running import hardware, stage
+from pipeline.running.progress import Progress, warn
+from pipeline.running.times import write_times
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
-from pipeline.tracking import client as tracking
+from pipeline.text.binarised import SIDES, describe, open_binarised
 from pipeline.training import nodes, outcome, workers, workspace
-from pipeline.workflow import hardware, stage
-from pipeline.workflow.progress import Progress, warn
-from pipeline.workflow.times import write_times
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -120,7 +120,7 @@ def tell(text: str) -> None:
 class Interruption:
     """A call of the object returns True after SIGTERM, SIGINT, SIGHUP or the time limit.
 
-    SIGTERM also comes if the process that started this one has ended (pipeline/workflow/launcher.py). `Trainer.run` calls
+    SIGTERM also comes if the process that started this one has ended (pipeline/running/launcher.py). `Trainer.run` calls
     the object after every step. The constructor installs the handlers of the signals.
     """
 

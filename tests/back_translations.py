@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from pipeline.corpora.binarised import SIDES
+from pipeline.text.binarised import SIDES
 
 TINY = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8, "steps": 10, "batch_tokens": 300}
 TINY |= {"micro_batch_tokens": 300, "checkpoint_every": 2, "evaluate_every": 5, "log_every": 5}

@@ -25,7 +25,7 @@ import psutil
 from ruamel.yaml import YAML
 from tqdm import tqdm
 
-from pipeline.workflow import stage as command_line
+from pipeline.running import stage as command_line
 from tests.projects import Project
 from tests.shortened import OUTPUTS, content, shortened
 

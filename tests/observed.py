@@ -22,8 +22,8 @@ from dvc.dependency.param import ParamsDependency
 from dvc.repo import Repo
 
 from pipeline import code
+from pipeline.running import stage
 from pipeline.settings import params
-from pipeline.workflow import stage
 from tests.projects import ROOT
 from transformer import checkpoint
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from ruamel.yaml import YAML
 
-from pipeline.corpora.binarised import id_type, write_description, write_side
 from pipeline.settings.params import load
+from pipeline.text.binarised import id_type, write_description, write_side
 from tests.pairs import Pairs
 from tests.projects import ROOT
 from transformer.files import sha256

@@ -12,10 +12,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from pipeline.running import hardware
+from pipeline.running.times import read_times
 from pipeline.settings.arithmetic import portable
 from pipeline.settings.machine import machine
-from pipeline.workflow import hardware
-from pipeline.workflow.times import read_times
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import COMMAND, write_data, write_params

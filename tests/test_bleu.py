@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
-from pipeline.corpora.evaluation import read_lines
 from pipeline.scoring import bleu
 from pipeline.settings.scoring import ScoringConfig
+from pipeline.text.evaluation import read_lines
 
 DATA = Path(__file__).parent / "data" / "compound-bleu"
 

@@ -17,11 +17,11 @@ from tests.projects import ROOT, STAGES
 WRONG = {
     "pipeline.commands.accept": ["none"],
     "pipeline.commands.evaluate": ["none", "none.en", "none.de"],
-    "pipeline.commands.export": ["none", "out", "--format", "marian"],
-    "pipeline.commands.page": ["none"],
+    "pipeline.extras.export.__main__": ["none", "out", "--format", "marian"],
+    "pipeline.extras.serving.__main__": ["none"],
     "pipeline.commands.plan": ["none"],
     "pipeline.commands.study": ["none"],
-    "pipeline.commands.track": ["none"],
+    "pipeline.extras.tracking.__main__": ["none"],
     "pipeline.commands.translate": ["none"],
     "benchmarks.decoding": ["none", "none.txt"],
 }
@@ -63,7 +63,7 @@ def test_what_does_not_exist_is_one_line(command, tmp_path):
 
 
 # Python would write the buffered output at the end of the process, when no `except` is left.
-SHORT = "import argparse; from pipeline.workflow import stage; "
+SHORT = "import argparse; from pipeline.running import stage; "
 SHORT += "stage.run(lambda _: print('done'), argparse.ArgumentParser(prog='made'), checked=False)"
 PLAIN = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}  # without PYTHONUNBUFFERED
 
@@ -93,7 +93,7 @@ EVERY = [*WRONG, *WITHOUT_PARAMS, *(f"pipeline.{stage}" for stage in STAGES[1:])
 
 # Runs commands, which are given in JSON, as forks of one process that has imported what takes seconds.
 FORKS = """
-import gc, json, os, runpy, sys, torch, pipeline.reporting.views, pipeline.workflow.stage, transformer.translator
+import gc, json, os, runpy, sys, torch, pipeline.reporting.views, pipeline.running.stage, transformer.translator
 gc.freeze()  # a collection in a fork would copy the memory of all these modules
 for command, *arguments in json.loads(sys.argv[1]):
     if not (fork := os.fork()):

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline.reporting import model_card
+from pipeline.extras.export import model_card
+from pipeline.orchestrating.results import SHOWN
 from pipeline.training import workspace
-from pipeline.workflow.results import SHOWN
 from tests import in_process
 from tests.killed import kill
 from tests.projects import Project
@@ -163,7 +163,7 @@ def test_evaluate_scores_the_test_set_as_the_run_was_scored(project):
 def test_a_model_card_has_the_scores_of_the_run(project, tmp_path):
     out, unrelated = tmp_path / "out", project.root / "text/unrelated.en"
     unrelated.write_text("A file of another corpus.\n")
-    project.run("python", "-m", "pipeline.commands.export", f"models/{RUN}/average", str(out), "--format", "marian")
+    project.run("python", "-m", "pipeline.extras.export.__main__", f"models/{RUN}/average", str(out), "--format", "marian")
     unrelated.unlink()
     card = (out / "README.md").read_text(encoding="utf-8")
     for name, cell in scores(project).items():

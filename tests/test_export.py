@@ -17,9 +17,9 @@ import transformers
 from safetensors.torch import load_file
 from transformers.trainer_pt_utils import LabelSmoother
 
-from pipeline.commands.export import FORMATS, marian_config, require_exportable
+from pipeline.extras.export.__main__ import FORMATS, marian_config, require_exportable
+from pipeline.extras.export.model_card import card
 from pipeline.learn_bpe import learn
-from pipeline.reporting.model_card import card
 from pipeline.settings.vocabulary import VocabularyConfig
 from tests import in_process
 from tests.projects import ROOT
@@ -85,7 +85,7 @@ def exported(folder, tmp_path_factory):
     """The folders of the exported model, by format."""
     out = {kind: tmp_path_factory.mktemp("exported") / kind for kind in FORMATS}
     for kind in FORMATS:
-        in_process.run(["pipeline.commands.export", str(folder), str(out[kind]), "--format", kind])
+        in_process.run(["pipeline.extras.export.__main__", str(folder), str(out[kind]), "--format", kind])
     return out
 
 
@@ -186,7 +186,7 @@ class Hub:
 
 def test_a_model_pushed_to_the_hub_is_loaded_from_there(folder, ours, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    command = ["pipeline.commands.export", str(folder), str(out), "--format", "transformer", "--push", "me/one"]
+    command = ["pipeline.extras.export.__main__", str(folder), str(out), "--format", "transformer", "--push", "me/one"]
     monkeypatch.setitem(sys.modules, "huggingface_hub", Hub(tmp_path))
     in_process.run(command)
     lines = random_lines(7, 20)
@@ -213,7 +213,7 @@ def test_the_files_for_marian_are_consistent(folder, exported):
     assert [pieces[piece] for piece in vocabulary.processor.Encode(line, out_type=str)] == vocabulary.encode([line])[0]
     assert {path.name for path in out.glob("*.spm")} == {"source.spm", "target.spm"}
     with pytest.raises(in_process.Refused, match="exists already"):
-        in_process.run(["pipeline.commands.export", str(folder), str(out), "--format", "marian"])
+        in_process.run(["pipeline.extras.export.__main__", str(folder), str(out), "--format", "marian"])
 
 
 def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_path, monkeypatch):
@@ -225,7 +225,7 @@ def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_pat
     (tmp_path / "params.yaml").write_text(before + tiny + after, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for kind in FORMATS:
-        in_process.run(["pipeline.commands.export", "demo-tiny", f"as-{kind}", "--format", kind])
+        in_process.run(["pipeline.extras.export.__main__", "demo-tiny", f"as-{kind}", "--format", kind])
     search = json.loads(Path("as-marian/generation_config.json").read_text())
     positions = json.loads(Path("as-marian/config.json").read_text())["max_position_embeddings"]
     assert (search["num_beams"], search["length_penalty"], search["max_length"]) == (3, 1.5, positions)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.corpora.letters import swapped
 from pipeline.scoring import bleu, moses
 from pipeline.settings.languages import language_of, means, not_known, tag
+from pipeline.text.letters import swapped
 from tests.refusals import refused
 from transformer.cleaning import PUNCTUATED, moses_punctuation
 
@@ -80,7 +80,7 @@ def test_punctuation_and_tokens_are_those_of_moses_scripts(code):
 def test_what_dvc_cannot_read_in_text_is_named(tmp_path, monkeypatch):
     import os
 
-    from pipeline.workflow.project import opened
+    from pipeline.orchestrating.project import opened
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text/mine").mkdir(parents=True)

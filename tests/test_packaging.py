@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import transformer
-from pipeline.workflow.meaning import imported_names
+from pipeline.running.meaning import imported_names
 from tests.models import LINES, OLD, TRANSLATIONS
 from tests.projects import ROOT
 

@@ -25,9 +25,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from pipeline.serving.application import Limits, application, bounded_body, measured
-from pipeline.serving.running import address, configured, listening, names
-from pipeline.serving.viewing import Viewer, examples
+from pipeline.extras.serving.application import Limits, application, bounded_body, measured
+from pipeline.extras.serving.running import address, configured, listening, names
+from pipeline.extras.serving.viewing import Viewer, examples
 from tests import in_process
 from tests.browser import BROWSERS, browser, command, messages
 from tests.projects import ROOT
@@ -518,7 +518,7 @@ def test_files_are_served_with_a_policy_that_allows_nothing_else(server):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_prints_its_address_and_ends_cleanly(folder, number):
-    line, pipe = [sys.executable, "-m", "pipeline.commands.page", str(folder), "--port", "0"], subprocess.PIPE
+    line, pipe = [sys.executable, "-m", "pipeline.extras.serving.__main__", str(folder), "--port", "0"], subprocess.PIPE
     process = subprocess.Popen(line, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
     url = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
     status, answer = Served(url).post("translate", {"text": "one two"})
@@ -532,7 +532,7 @@ def test_the_command_prints_its_address_and_ends_cleanly(folder, number):
 def test_a_port_in_use_is_one_line(folder):
     with socket.create_server(("127.0.0.1", 0)) as other, in_process.inside(ROOT):
         port = str(other.getsockname()[1])
-        status, output, errors = in_process.started(["pipeline.commands.page", str(folder), "--port", port])
+        status, output, errors = in_process.started(["pipeline.extras.serving.__main__", str(folder), "--port", port])
     assert (status, output) == (1, "") and errors.count("\n") == 1 and f"port {port}: Address already in use" in errors
 
 

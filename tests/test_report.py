@@ -23,21 +23,22 @@ import sacrebleu
 from sacrebleu.metrics import BLEU
 
 from pipeline import collect, report, result
+from pipeline.extras.export import model_card
+from pipeline.orchestrating import results as terminal
 from pipeline.report import files_of
-from pipeline.reporting import changes, claims, decoder_facts, decodings, model_card, run_tables, views
+from pipeline.reporting import changes, claims, decoder_facts, decodings, run_tables, views
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import attention
 from pipeline.reporting.figures.style import style
 from pipeline.reporting.published import BASE, LOWER_CASED
 from pipeline.reporting.results import Results, load_results
 from pipeline.reporting.tables import interval, latex, markdown, table
+from pipeline.running.times import duration, write_times
 from pipeline.scoring.bleu import PUBLISHED, measures, resampled
 from pipeline.scoring.intervals import holm
 from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.settings.selection import bpe_dropout, run_settings
-from pipeline.workflow import results as terminal
-from pipeline.workflow.times import duration, write_times
 from tests import browser
 from tests.packed import write_evaluation_set
 from tests.projects import ROOT

@@ -10,8 +10,7 @@ import pytest
 import sacrebleu
 
 from pipeline.commands import evaluate
-from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.corpora.evaluation import read_lines as lines
+from pipeline.orchestrating.results import Result
 from pipeline.reporting import tables
 from pipeline.score import score
 from pipeline.scoring import bleu
@@ -19,7 +18,8 @@ from pipeline.scoring.of_sets import aligned, places
 from pipeline.settings import score_files
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig
-from pipeline.workflow.results import Result
+from pipeline.text.evaluation import EvaluationSet
+from pipeline.text.evaluation import read_lines as lines
 from tests.in_process import command
 from tests.packed import write_evaluation_set
 from tests.refusals import refused

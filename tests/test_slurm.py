@@ -14,10 +14,11 @@ from ruamel.yaml import YAML
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 
+from pipeline.orchestrating import slurm
+from pipeline.running import stage
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.training import nodes
-from pipeline.workflow import slurm, stage
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import PATIENCE, Training, saved

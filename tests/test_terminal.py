@@ -15,13 +15,13 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline.commands import plan
 from pipeline.commands.plan import Sizes, training
+from pipeline.orchestrating import results
+from pipeline.orchestrating.results import Result
+from pipeline.orchestrating.screen import LAST, Screen
 from pipeline.reporting import warned
+from pipeline.running.progress import Progress, place_of
+from pipeline.running.times import write_times
 from pipeline.settings.selection import run_settings
-from pipeline.workflow import results
-from pipeline.workflow.progress import Progress, place_of
-from pipeline.workflow.results import Result
-from pipeline.workflow.screen import LAST, Screen
-from pipeline.workflow.times import write_times
 from tests.projects import ROOT
 from tests.stubs import StubProject
 from tests.trainers import build, files, run

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.tracking import client as tracking
-from pipeline.tracking import store, trainings
-from pipeline.tracking.trainings import mirror_live, mirror_run, read_curve
-from pipeline.workflow.times import write_times
+from pipeline.extras.tracking import client as tracking
+from pipeline.extras.tracking import store, trainings
+from pipeline.extras.tracking.trainings import mirror_live, mirror_run, read_curve
+from pipeline.running.times import write_times
 from tests import in_process
 from tests.projects import ROOT
 from tests.settings.test_searches import SEARCH, result
@@ -67,7 +67,7 @@ def write_scores(folder: Path) -> None:
 
 TWO_AT_ONCE = f"""
 from pathlib import Path
-from pipeline.tracking import client as tracking
+from pipeline.extras.tracking import client as tracking
 log = Path("training.jsonl")
 with tracking.following("one", log, {DESCRIPTION}), tracking.following("two", log, {DESCRIPTION}):
     pass
@@ -137,7 +137,7 @@ def mirror(folder: Path) -> None:
 
 def test_a_run_shows_its_files(project):
     write_scores(project / "scores/tiny")
-    in_process.run(["pipeline.commands.track", "scores/tiny/training.json"])
+    in_process.run(["pipeline.extras.tracking.__main__", "scores/tiny/training.json"])
     assert [run["name"] for run in content()] == ["tiny"], "the scores beside a new training may be of the one before"
     mirror(project / "scores/tiny")
     training, decoding = content()
@@ -201,13 +201,13 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(project, first, monk
     mirrored_live = content()
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
     write_json(project / "scores/searches/small.json", result())
-    answer = run_python("-m", "pipeline.commands.track")
+    answer = run_python("-m", "pipeline.extras.tracking.__main__")
     assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has 2 runs and searches\n"
     assert content("small")[0]["name"] == "small"
     assert not answer.stderr
     assert content() == mirrored_live
     (project / "scores/tiny/training.json").write_text("{")
-    said = run_python("-m", "pipeline.commands.track").stderr
+    said = run_python("-m", "pipeline.extras.tracking.__main__").stderr
     assert "scores/tiny/training.json is damaged" in said and "MLflow" not in said and said.count("\n") == 1
 
 
@@ -225,7 +225,7 @@ def test_the_follower_of_a_killed_training_ends(project):
     training = f"""
 import os
 from pathlib import Path
-from pipeline.tracking import client as tracking
+from pipeline.extras.tracking import client as tracking
 with tracking.following("tiny", Path("training.jsonl"), {DESCRIPTION}):
     os.kill(os.getpid(), 9)
 """
@@ -246,7 +246,7 @@ def test_a_store_that_fails_repeatedly_is_reported_once(project, monkeypatch, ca
     trainings.follow("tiny", log, json.dumps(DESCRIPTION), reading)
     os.close(reading)
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.commands.track" in said
+    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.extras.tracking.__main__" in said
     holder.rollback()
     live(log, last=True)
     assert content()[0]["points"] == points_of(records(40))
@@ -314,7 +314,7 @@ def test_a_half_written_line_and_nan_are_skipped(tmp_path):
 
 
 def test_telemetry_is_off_before_mlflow_is_imported():
-    code = "import os, sys, pipeline.tracking.trainings\n"
+    code = "import os, sys, pipeline.extras.tracking.trainings\n"
     code += "print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
     plain = {key: value for key, value in ENVIRONMENT.items() if key != "MLFLOW_DISABLE_TELEMETRY"}
     answer = run_python("-c", code, env=plain)
@@ -342,7 +342,7 @@ def add(found: dict) -> None:
 
 
 def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(project):
-    for _ in range(2):  # again, as `pipeline.commands.track` does
+    for _ in range(2):  # again, as `pipeline.extras.tracking.__main__` does
         add(result())
     parent, *trials = content("small")
     assert [run["name"] for run in trials] == [f"small: trial {number}" for number in range(4)]

@@ -14,8 +14,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from pipeline.commands import translate
+from pipeline.running import models, stage
 from pipeline.settings.params import PARAMS
-from pipeline.workflow import models, stage
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.projects import ROOT

@@ -14,7 +14,7 @@ from benchmarks import record
 from benchmarks.gpu import checks, speed
 from benchmarks.gpu.bench import Bench
 from benchmarks.record import Table
-from pipeline.workflow import stage
+from pipeline.running import stage
 from transformer import fast
 from transformer.config.reading import UserError
 from transformer.device import device_of

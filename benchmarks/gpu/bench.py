@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from benchmarks.workload import WMT14_EN_DE, random_pairs
-from pipeline.corpora.binarised import BinarisedSet
 from pipeline.settings.params import load, section
+from pipeline.text.binarised import BinarisedSet
 from transformer import fast
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig

@@ -13,12 +13,12 @@ import argparse
 from collections.abc import Sequence
 
 from pipeline import code
+from pipeline.orchestrating.costly import changes, told
+from pipeline.orchestrating.lock_files import keep_or_put_back
+from pipeline.orchestrating.project import opened, refresh
+from pipeline.running import stage as command_line
 from pipeline.settings.params import Name, load, require_named
 from pipeline.training import workspace
-from pipeline.workflow import stage as command_line
-from pipeline.workflow.costly import changes, told
-from pipeline.workflow.lock_files import keep_or_put_back
-from pipeline.workflow.project import opened, refresh
 from transformer.config.reading import UserError, convert
 from transformer.files import digest
 

@@ -9,11 +9,11 @@ plans, and every stage checks params.yaml before it starts. The exit status is 1
 import argparse
 import os
 
+from pipeline.running import stage
+from pipeline.running.merges import require_all_resolved
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
-from pipeline.workflow import stage
-from pipeline.workflow.merges import require_all_resolved
 
 
 def main(_: argparse.Namespace) -> None:

@@ -30,8 +30,10 @@ from typing import Self
 import numpy as np
 
 from pipeline.commands.status import not_done
-from pipeline.corpora.evaluation import EvaluationSet, read_lines, require_aligned
-from pipeline.corpora.forms import read_text
+from pipeline.orchestrating.results import in_columns
+from pipeline.running import stage
+from pipeline.running.models import NAMED, is_folder, translator_of
+from pipeline.running.translating import best
 from pipeline.scoring.bleu import headline, interval, measures, resampled
 from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned, scores
@@ -40,10 +42,8 @@ from pipeline.settings.languages import not_known
 from pipeline.settings.params import load, require_named
 from pipeline.settings.score_files import content, rounded
 from pipeline.settings.scoring import scoring
-from pipeline.workflow import stage
-from pipeline.workflow.models import NAMED, is_folder, translator_of
-from pipeline.workflow.results import in_columns
-from pipeline.workflow.translating import best
+from pipeline.text.evaluation import EvaluationSet, read_lines, require_aligned
+from pipeline.text.forms import read_text
 from transformer.config.reading import UserError, placed
 from transformer.files import write_lines
 

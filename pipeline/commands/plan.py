@@ -21,16 +21,16 @@ import numpy as np
 
 from pipeline.commands.status import states
 from pipeline.costs.flops import Lengths, forward_flops, training_flops
+from pipeline.extras.search.settings import search, trial_settings
+from pipeline.orchestrating.results import in_columns
+from pipeline.running import stage
+from pipeline.running.times import duration, training_times
 from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, text_corpus
 from pipeline.settings.score_files import content, within
-from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import study, with_studies
-from pipeline.workflow import stage
-from pipeline.workflow.results import in_columns
-from pipeline.workflow.times import duration, training_times
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 
@@ -132,7 +132,7 @@ def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
     """The operations per second of a training that follow from a product of two matrices."""
     import torch
 
-    from pipeline.workflow.hardware import torch_device
+    from pipeline.running.hardware import torch_device
     from transformer.device import precision_of
 
     device = torch_device(machine(params), threads=params["base"]["training"]["threads"])

@@ -13,9 +13,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+from pipeline.running import stage
 from pipeline.settings.blocks import Params, Study
 from pipeline.settings.params import Name, text_of
-from pipeline.workflow import stage
 from transformer.config.reading import Differences, Limits, Pattern, is_settings, optional, settings_of
 from transformer.files import atomic
 

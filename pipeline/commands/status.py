@@ -20,16 +20,16 @@ from dvc.dependency import param
 from dvc.stage import PipelineStage
 
 from pipeline import code
+from pipeline.orchestrating.costly import changes, told
+from pipeline.orchestrating.lock_files import LOCK, fault, writing
+from pipeline.orchestrating.project import opened
+from pipeline.orchestrating.results import results, table
 from pipeline.reporting.warned import large
+from pipeline.running import stage
+from pipeline.running.progress import place_of
 from pipeline.settings.addresses import TEXT
 from pipeline.settings.params import load
 from pipeline.training.workspace import unfinished
-from pipeline.workflow import stage
-from pipeline.workflow.costly import changes, told
-from pipeline.workflow.lock_files import LOCK, fault, writing
-from pipeline.workflow.progress import place_of
-from pipeline.workflow.project import opened
-from pipeline.workflow.results import results, table
 from transformer.config.reading import UserError
 
 SHOWN = 20  # at most this many stages of each kind are listed; of the others, only the number is printed

@@ -23,9 +23,9 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from pipeline.corpora.forms import unmarked
-from pipeline.workflow import stage
-from pipeline.workflow.models import NAMED, translator_of
+from pipeline.running import stage
+from pipeline.running.models import NAMED, translator_of
+from pipeline.text.forms import unmarked
 from transformer.config.reading import UserError
 from transformer.files import naming
 from transformer.sentences import Divided

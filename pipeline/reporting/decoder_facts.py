@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, headline, measures, resampled
 from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import scoring
+from pipeline.text.evaluation import EvaluationSet
 from transformer.files import read_json
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations

@@ -10,7 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.reporting import decodings, figures, paper_tables, run_tables, searches, studies, views
+from pipeline.extras.search import section as searches
+from pipeline.reporting import decodings, figures, paper_tables, run_tables, studies, views
 from pipeline.reporting.figures import reliability
 from pipeline.reporting.tables import FORMULA
 from pipeline.settings.studies import described

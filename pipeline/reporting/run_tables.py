@@ -8,8 +8,8 @@ import pandas as pd
 from pipeline.reporting.published import LOWER, LOWER_CASED, TOKENISED
 from pipeline.reporting.results import Results
 from pipeline.reporting.tables import Table, table
+from pipeline.running.times import duration
 from pipeline.scoring.bleu import PUBLISHED
-from pipeline.workflow.times import duration
 
 TEST = ("test", "average")
 TRANSLATIONS = {

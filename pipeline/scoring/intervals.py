@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import PUBLISHED, measures
 from pipeline.scoring.of_sets import aligned
+from pipeline.text.evaluation import EvaluationSet
 
 # The measures of the statistics, by preference. Results from before a measure existed lack it, so a comparison with one of
 # these uses the next measure.

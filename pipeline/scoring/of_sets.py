@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.evaluation import EvaluationSet, read_lines, require_aligned
 from pipeline.scoring.bleu import matrix
 from pipeline.settings.scoring import ScoringConfig
+from pipeline.text.evaluation import EvaluationSet, read_lines, require_aligned
 from transformer.config.reading import UserError
 
 Pair = tuple[list[str], list[str]]

@@ -3,16 +3,16 @@
 from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any
 
-from pipeline.settings.back_translations import BackTranslation
+from pipeline.extras.back_translation.settings import BackTranslation
+from pipeline.extras.search.settings import Search
+from pipeline.extras.values.settings import BaseValue, ReverseValue, Value
 from pipeline.settings.decodings import Decoding, Samples
 from pipeline.settings.download import DownloadConfig, SetConfig
 from pipeline.settings.machine import MachineConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import Name
 from pipeline.settings.scoring import ScoringConfig
-from pipeline.settings.searches import Search
 from pipeline.settings.selection import Run
-from pipeline.settings.values import BaseValue, ReverseValue, Value
 from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig

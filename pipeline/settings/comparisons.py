@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pipeline.settings.back_translations import decoder
+from pipeline.extras.back_translation.settings import decoder
+from pipeline.extras.search.settings import search
+from pipeline.extras.values.settings import value_run
 from pipeline.settings.decodings import decoding_run, unguided
 from pipeline.settings.params import languages, require_named, section, text_corpus
-from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import corpora_needed
-from pipeline.settings.values import value_run
 from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.reading import UserError, require, shown
 from transformer.config.training import AveragingConfig

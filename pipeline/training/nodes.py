@@ -10,9 +10,10 @@ import subprocess
 import sys
 from typing import Any
 
+from pipeline.orchestrating import slurm
+from pipeline.running import stage
+from pipeline.running.programs import said
 from pipeline.training.workers import forward
-from pipeline.workflow import slurm, stage
-from pipeline.workflow.programs import said
 from transformer.config.reading import UserError
 
 PR_SET_PDEATHSIG = 1  # of sys/prctl.h

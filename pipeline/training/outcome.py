@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.workflow import hardware
+from pipeline.running import hardware
 from transformer.files import digest
 from transformer.training import Trainer
 

@@ -17,7 +17,7 @@ from operator import methodcaller
 import torch
 import torch.distributed as dist
 
-from pipeline.workflow import stage
+from pipeline.running import stage
 from transformer.config.reading import UserError
 from transformer.parallel import SINGLE_PROCESS, Workers
 

@@ -71,7 +71,7 @@ def recorded(run: str, place: Path) -> bool:
     history = history_of(place)
     if not (history and (place / PUBLISHED).exists()):
         return False
-    from pipeline.workflow.project import code_of  # the import of DVC takes a second
+    from pipeline.orchestrating.project import code_of  # the import of DVC takes a second
 
     text = code_of(f"train@{run}", (place / PUBLISHED).read_text())
     return text is not None and digest(text) == history[-1]

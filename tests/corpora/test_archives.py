@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 
-from pipeline.corpora.archives import members, unpacked
+from pipeline.text.archives import members, unpacked
 from tests.packed import build, snapshot, zipped
 from tests.refusals import refused
 

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.augment import Synthetic, mix, repeated
-from pipeline.back_translate import work
-from pipeline.corpora.binarised import SIDES, BinarisedSet
-from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.normalising import Filter, normalise_set
-from pipeline.corpora.sets import progress
-from pipeline.corpora.words import WordTable
-from pipeline.fetch_monolingual import write_raw
+from pipeline.extras.back_translation.augment import Synthetic, mix, repeated
+from pipeline.extras.back_translation.back_translate import work
+from pipeline.extras.back_translation.fetch_monolingual import write_raw
+from pipeline.extras.back_translation.settings import Monolingual, decoder
 from pipeline.learn_bpe import learn
-from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
 from pipeline.settings.selection import bpe_dropout
 from pipeline.settings.vocabulary import VocabularyConfig
+from pipeline.text.binarised import SIDES, BinarisedSet
+from pipeline.text.fetching import Fetcher
+from pipeline.text.normalising import Filter, normalise_set
+from pipeline.text.sets import progress
+from pipeline.text.words import WordTable
 from tests.back_translations import VALUE, entry, with_runs
 from tests.refusals import refusals, refused, spoilt
 from transformer.config.reading import UserError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import binarise, learn_bpe
-from pipeline.corpora.binarised import describe, id_type, open_binarised, write_description, write_side
+from pipeline.text.binarised import describe, id_type, open_binarised, write_description, write_side
 from tests.packed import cut, flip, write_sets
 from tests.projects import ROOT
 from tests.refusals import refused
@@ -92,7 +92,7 @@ def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypa
         if path.name != "dev.de":  # it ends in empty lines
             path.write_bytes(path.read_bytes().removesuffix(b"\n"))  # the last line needs no line feed
     for size, threads in ((2, 1), (50, 2), (1000, 1)):
-        monkeypatch.setattr("pipeline.corpora.sets.BLOCK", size)
+        monkeypatch.setattr("pipeline.text.sets.BLOCK", size)
         write_params(threads=threads)
         assert run_learn_bpe() == model
         assert run_binarise(f"data-{size}") == expected
@@ -121,7 +121,7 @@ def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder, 
         assert {vocabulary.decode(target.tolist()) for _, target in pairs} == {TARGET[line]}
         differing += np.array([len(set(map(tuple, side))) > 1 for side in zip(*pairs)])
     assert min(differing) > 0.9 * lines, "on both sides"
-    monkeypatch.setattr("pipeline.corpora.sets.BLOCK", 2)
+    monkeypatch.setattr("pipeline.text.sets.BLOCK", 2)
     write_sets(Path("text"), {"train": ([SOURCE[0]] * 20, [TARGET[0]] * 20)})
     run_binarise("blocks")
     data = open_binarised(Path("blocks"), "train")
@@ -184,7 +184,7 @@ def test_a_sample_has_the_right_size_and_the_same_evenly_spaced_pairs(tmp_path_f
     text = "".join(f"{number}\n" for number in range(total))
     path.write_text(text if end else text.removesuffix("\n"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.corpora.sets.BLOCK", size)
+        patch.setattr("pipeline.text.sets.BLOCK", size)
         taken = [int(number) for number in b"".join(learn_bpe.sample(path, pairs, tqdm(disable=True))).split()]
     if pairs == 0 or pairs >= total:
         assert taken == list(range(total))

@@ -17,14 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import download, fetch_monolingual, fetch_set
-from pipeline.corpora import collecting
-from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.holding_out import hold_out
+from pipeline import download, fetch_set
 from pipeline.download import work
+from pipeline.extras.back_translation import fetch_monolingual
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.params import load
+from pipeline.text import collecting
+from pipeline.text.evaluation import EvaluationSet
+from pipeline.text.fetching import Fetcher
+from pipeline.text.holding_out import hold_out
 from tests.packed import build, snapshot, structs, zipped
 from tests.projects import ROOT
 from tests.refusals import refused

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.transfer import PATIENT
 from pipeline.settings.addresses import is_url
 from pipeline.settings.download import Sum
+from pipeline.text.fetching import Fetcher
+from pipeline.text.transfer import PATIENT
 from tests.local_site import Fault, serving
 from tests.refusals import refused
 

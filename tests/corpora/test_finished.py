@@ -21,15 +21,15 @@ from dvc.dependency import param
 
 from pipeline import code
 from pipeline.commands.evaluate import System, common_set
-from pipeline.corpora.binarised import SIDES, describe, open_binarised
-from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring import values
-from pipeline.scoring.reverse import source_log_prob, source_probability
-from pipeline.settings.back_translations import decoder
+from pipeline.extras.back_translation.settings import decoder
+from pipeline.extras.reverse_scores.reverse import source_log_prob, source_probability
+from pipeline.extras.search.settings import NOT_SEARCHED
+from pipeline.extras.values import labels as values
+from pipeline.extras.values.settings import value_run
+from pipeline.running.devices import definitions
 from pipeline.settings.params import load
-from pipeline.settings.searches import NOT_SEARCHED
-from pipeline.settings.values import value_run
-from pipeline.workflow.devices import definitions
+from pipeline.text.binarised import SIDES, describe, open_binarised
+from pipeline.text.evaluation import EvaluationSet
 from tests import forked, in_process
 from tests.back_translations import TINY, entry, with_runs
 from tests.in_process import Refused

@@ -12,11 +12,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from pipeline.corpora.archives import Unpacked
-from pipeline.corpora.collecting import collect
-from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.forms import pairs, read_text, text
 from pipeline.settings.download import Part
+from pipeline.text.archives import Unpacked
+from pipeline.text.collecting import collect
+from pipeline.text.fetching import Fetcher
+from pipeline.text.forms import pairs, read_text, text
 from tests import refusals
 from tests.packed import parquet, structs, zipped
 from tests.projects import ROOT

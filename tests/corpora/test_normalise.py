@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import normalise
-from pipeline.corpora.normalising import Filter
 from pipeline.settings.normalise import NormaliseConfig
+from pipeline.text.normalising import Filter
 from tests.packed import snapshot
 from tests.refusals import refused
 from transformer.cleaning import cleaner
@@ -190,7 +190,7 @@ def test_blocks_of_any_size_give_the_same_bytes(corpus, monkeypatch):
     lines = [[" ".join(draw(words, k=3)) for _ in range(300)] for _ in "st"]
     expected = corpus({"deduplicate": True}, train=lines)
     for size in (2, 7, 64):
-        monkeypatch.setattr("pipeline.corpora.sets.BLOCK", size)
+        monkeypatch.setattr("pipeline.text.sets.BLOCK", size)
         assert corpus({"deduplicate": True}, train=lines) == expected
 
 
@@ -208,7 +208,7 @@ REFUSED = {
 def test_sets_that_cannot_be_are_refused_and_the_last_output_stays(corpus, monkeypatch, said, size):
     corpus()
     before = snapshot(Path("out"))
-    monkeypatch.setattr("pipeline.corpora.sets.BLOCK", size)
+    monkeypatch.setattr("pipeline.text.sets.BLOCK", size)
     with refused(said):
         corpus(**REFUSED[said])
     assert snapshot(Path("out")) == before

@@ -9,9 +9,9 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.corpora.words import WordTable
 from pipeline.learn_bpe import learn
 from pipeline.settings.vocabulary import VocabularyConfig
+from pipeline.text.words import WordTable
 from tests.models import vocabulary_of
 from tests.projects import ROOT
 from tests.refusals import refused

@@ -14,8 +14,8 @@ import torch
 from fastchrf import aggregate_chrf
 from sacrebleu.metrics import BLEU, CHRF
 
-from pipeline import ensemble
 from pipeline.decode_set import per_sentence, translator_of
+from pipeline.extras.ensembles import ensemble
 from pipeline.scoring.utilities import utility
 from pipeline.settings.check import check
 from pipeline.settings.decodings import choice

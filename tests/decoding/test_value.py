@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from pipeline.reporting import searches
-from pipeline.scoring import values
+from pipeline.extras.search import section as searches
+from pipeline.extras.values import labels as values
+from pipeline.extras.values.labels import evenly, states, trained, whole
+from pipeline.extras.values.settings import value_run
 from pipeline.scoring.calibration import calibration
-from pipeline.scoring.values import evenly, states, trained, whole
 from pipeline.settings.check import check
-from pipeline.settings.values import value_run
 from tests.decoding.prefixes import CPU, SOURCES, Ids, sharpened
 from tests.refusals import refused
 from transformer import value

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.serving.tracing import Trace
+from pipeline.extras.serving.tracing import Trace
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import translate

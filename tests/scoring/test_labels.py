@@ -10,8 +10,8 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 
-from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load
+from pipeline.text.evaluation import read_lines
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.packed import write_evaluation_set

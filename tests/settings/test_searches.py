@@ -18,13 +18,13 @@ import sacrebleu
 import torch
 
 from pipeline.commands import plan
-from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.reporting import searches as reporting
+from pipeline.extras.search import section as reporting
+from pipeline.extras.search.settings import line, search
+from pipeline.extras.search.trials import STARTUP, Trial, Trials
+from pipeline.extras.search.tune import key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
-from pipeline.settings.searches import line, search
-from pipeline.training.trials import STARTUP, Trial, Trials
-from pipeline.tune import key_of
+from pipeline.text.evaluation import EvaluationSet
 from tests import forked, in_process
 from tests.projects import ROOT, first
 from tests.refusals import refusals, refused
@@ -244,7 +244,7 @@ class Folder:
         write_params(root, **search_settings)
 
     def start(self) -> subprocess.Popen:
-        command = [sys.executable, "-m", "pipeline.tune", *ARGUMENTS]
+        command = [sys.executable, "-m", "pipeline.extras.search.tune", *ARGUMENTS]
         return subprocess.Popen(command, cwd=self.root, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
 
     def run(self, status: int = 0, **environment: str) -> str:

@@ -21,8 +21,8 @@ import torch
 from test_training import REFUSED, short_of_memory
 from torch.multiprocessing import ProcessRaisedException, start_processes
 
+from pipeline.running import launcher, stage
 from pipeline.training import workers, workspace
-from pipeline.workflow import launcher, stage
 from tests import in_process
 from tests.projects import ROOT
 from tests.refusals import refused

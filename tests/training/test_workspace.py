@@ -22,14 +22,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from ruamel.yaml import YAML
 
-from pipeline import code, flops, train, tune
+from pipeline import code, flops, train
 from pipeline.commands import accept
-from pipeline.corpora.binarised import describe
+from pipeline.extras.search import tune
+from pipeline.orchestrating import project
+from pipeline.running import hardware, stage
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
+from pipeline.text.binarised import describe
 from pipeline.training import workers, workspace
-from pipeline.workflow import hardware, project, stage
 from tests.pairs import Pairs
 from tests.projects import ROOT
 from tests.refusals import refused

@@ -16,13 +16,14 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 
 from pipeline import code
+from pipeline.orchestrating import costly
+from pipeline.running import devices, stage, unchanged
+from pipeline.running.durations import measured, noted, seconds_of
+from pipeline.running.times import write_times
+from pipeline.running.unchanged import listed
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings
-from pipeline.workflow import costly, devices, stage, unchanged
-from pipeline.workflow.durations import measured, noted, seconds_of
-from pipeline.workflow.times import write_times
-from pipeline.workflow.unchanged import listed
 from tests import in_process
 from tests.projects import ROOT
 from tests.refusals import refused
@@ -75,7 +76,7 @@ def test_a_comment_a_docstring_and_a_layout_cost_one_stage_of_a_second(project):
 
 
 def test_a_change_of_meaning_concerns_the_stages_that_import_the_module(project):
-    for path in ("transformer/decoders/beam.py", "pipeline/scoring/bleu.py", "pipeline/workflow/stage.py"):
+    for path in ("transformer/decoders/beam.py", "pipeline/scoring/bleu.py", "pipeline/running/stage.py"):
         append(project, path, "\nMEANING = 1\n")
     project.run("dvc", "repro", "code")
     stages_of = {"decode", "score", "result", "collect", "report"}

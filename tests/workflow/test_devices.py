@@ -12,14 +12,14 @@ import torch
 from dvc.repo import Repo
 from ruamel.yaml import YAML
 
+from pipeline.running import devices, hardware, quota
 from pipeline.settings.machine import machine
-from pipeline.workflow import devices, hardware, quota
 from tests.projects import ROOT
 from tests.stubs import StubProject
 
 CLAIM = """
 import os, sys
-from pipeline.workflow import devices
+from pipeline.running import devices
 devices.claim(int(sys.argv[1]))
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 sys.stdin.read()
@@ -29,7 +29,7 @@ MEETING = """
 import os, runpy, time
 from pathlib import Path
 from pipeline.settings.params import load
-from pipeline.workflow import devices
+from pipeline.running import devices
 
 devices.claim_for("train", load())
 Path("work/claims").mkdir(exist_ok=True)
@@ -149,7 +149,7 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
 
 
 def test_all_cores_are_those_of_the_quota_and_a_number_is_a_number(two_runs):
-    two_runs.edit("pipeline/workflow/quota.py", "    return max(1, min([", "    return 1 or max(1, min([")
+    two_runs.edit("pipeline/running/quota.py", "    return max(1, min([", "    return 1 or max(1, min([")
     for cores, threads in (("all", set()), ("99", {"2"})):  # Snakemake does not print one thread
         printed = two_runs.run("snakemake", "--dry-run", "--cores", cores, "train@other")
         assert {*re.findall(r"^ +threads: (\d+)", printed, re.MULTILINE)} == threads and "rule train@other" in printed

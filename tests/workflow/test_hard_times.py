@@ -20,9 +20,10 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 
-from pipeline.workflow import hardware, lock_files, merges, stage
-from pipeline.workflow.lock_files import LOCK, keep_or_put_back
-from pipeline.workflow.project import opened
+from pipeline.orchestrating import lock_files
+from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
+from pipeline.orchestrating.project import opened
+from pipeline.running import hardware, merges, stage
 from tests.refusals import refused
 from tests.stubs import StubProject
 
@@ -86,7 +87,7 @@ def test_a_full_disk_is_one_line(project, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("pipeline.workflow.project.Repo", full)
+    monkeypatch.setattr("pipeline.orchestrating.project.Repo", full)
     monkeypatch.chdir(project.root)
     with refused("DVC: disk I/O error"), opened():
         pass

@@ -10,8 +10,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline import code
-from pipeline.workflow import meaning
-from pipeline.workflow.meaning import Meaning
+from pipeline.running import meaning
+from pipeline.running.meaning import Meaning
 from tests.projects import ROOT
 from tests.refusals import refused
 

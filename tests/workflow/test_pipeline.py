@@ -74,7 +74,7 @@ def test_each_stage_is_a_script_that_is_checked_first_and_says_what_it_needs_of_
         needs = stage.meta["snakemake"]
         assert set(needs) == {"threads", "gpu", "mem_mb", "minutes"}, name
         modules = code.closure(code.scripts()[kind]) if kind != "code" else {}
-        assert needs["gpu"] == (Path("pipeline/workflow/hardware.py") in modules), name
+        assert needs["gpu"] == (Path("pipeline/running/hardware.py") in modules), name
         for out in stage.outs:
             in_git = str(out).startswith(("results/", "reports"))
             assert (out.use_cache, out.persist) == (not in_git, in_git), f"{name}: {out}"
@@ -113,7 +113,7 @@ def test_imports_have_no_circle_and_the_paper_is_read_in_its_order(imports):
 
 def room(path: str) -> str:
     """The folder of a module of the pipeline."""
-    if path in ("pipeline/code.py", "pipeline/workflow/meaning.py"):
+    if path in ("pipeline/code.py", "pipeline/running/meaning.py"):
         return "code"
     folders = path.split("/")[1:-1]
     return folders[0] if folders else "a stage"

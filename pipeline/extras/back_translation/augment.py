@@ -1,0 +1,116 @@
+"""Mix the binarised pairs of a corpus with synthetic pairs into the data of a run.
+
+    python -m pipeline.extras.back_translation.augment NAME --data data/CORPUS/binarised \\
+        --vocabulary data/CORPUS/vocabulary.model --text data/CORPUS/text.json --synthetic data/NAME/synthetic \\
+        --dev data/sets/CORPUS-dev --test data/sets/CORPUS-test --out data/NAME --sets data/sets \\
+        --report scores/corpora/NAME/binarise.json
+
+Reads params.yaml (back_translations.NAME; languages and vocabulary of its corpus) and the outputs of the preceding
+stages. Writes the files that the stages of a run with `corpus: NAME` read: `binarised`, `vocabulary.model`,
+`text.json`, the sets NAME-dev and NAME-test, and the report binarise.json. `vocabulary.model`, `text.json` and the sets
+are copies of the files of the corpus.
+
+The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
+`ratio` synthetic pairs per real pair. The numbers of copies of any two real pairs differ by at most 1. If `tagged`,
+each synthetic source starts with the unknown piece (Caswell et al. 2019). Text that is encoded with byte fallback never
+contains this piece. With `vocabulary.bpe_dropout`, each segmentation of the training text has all these pairs.
+"""
+
+import argparse
+import math
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from pipeline.binarise import Blocks, encoded, report_of, write_set
+from pipeline.extras.back_translation.settings import back_translation
+from pipeline.running import stage
+from pipeline.settings.params import languages, load, section
+from pipeline.settings.vocabulary import VocabularyConfig
+from pipeline.text.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description
+from pipeline.text.sets import count_lines, files_of, progress
+from pipeline.text.words import WordTable
+from transformer.config.vocabulary import UNK
+from transformer.files import atomic, atomic_folder, write_json
+from transformer.vocabulary import Vocabulary
+
+BLOCK = 1 << 16  # pairs in memory at a time
+
+
+def repeated(real: int, synthetic: int, ratio: float) -> int:
+    """Return the number of real pairs in the mixture, repetitions included. `real` is the number of different pairs."""
+    return max(real, math.ceil(synthetic / ratio))
+
+
+def of_set(pairs: BinarisedSet, side: str, lines: int, segmentation: int = 0) -> Blocks:
+    """Yield `lines` lines of one side of a set, in order. If the set has fewer, copies of a line follow it directly."""
+    different = len(pairs) // pairs.segmentations
+    for start in range(0, lines, BLOCK):
+        places = np.arange(start, min(start + BLOCK, lines)) * different // lines
+        yield pairs.sentences(side, segmentation * different + places)
+
+
+def tagged(blocks: Blocks) -> Blocks:
+    """Yield the blocks with the unknown piece before each line."""
+    for ids, lengths in blocks:
+        yield np.insert(ids, np.cumsum(lengths) - lengths, UNK), lengths + 1
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """Synthetic pairs in two aligned files. They are encoded like the training text of their corpus."""
+
+    paths: list[Path]
+    tagged: bool
+    words: WordTable
+    config: VocabularyConfig
+
+
+def mixed(real: BinarisedSet, synthetic: Synthetic, side: str, lines: int, bar: tqdm) -> Blocks:
+    """For each segmentation of the training text, yield `lines` real lines, then the synthetic lines."""
+    path = synthetic.paths[SIDES.index(side)]
+    for segmentation in range(real.segmentations):
+        yield from of_set(real, side, lines, segmentation)
+        blocks = encoded(path, synthetic.words, bar, synthetic.config, segmentation)
+        yield from tagged(blocks) if synthetic.tagged and side == "source" else blocks
+
+
+def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Path) -> dict[str, dict[str, int]]:
+    """Write train, with `lines` real lines in each segmentation, and dev. Returns the counts of both."""
+    real, dev, dtype = sets["train"], sets["dev"], id_type(synthetic.words.vocabulary.size)
+    with progress(synthetic.paths * real.segmentations) as bar:
+        counts = write_set(out, "train", (mixed(real, synthetic, side, lines, bar) for side in SIDES), dtype)
+    if real.segmentations > 1:
+        counts["segmentations"] = real.segmentations
+    return {"train": counts, "dev": write_set(out, "dev", (of_set(dev, side, len(dev)) for side in SIDES), dtype)}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    params, name = load(), arguments.name
+    corpus, tagged, ratio = back_translation(params, name, "corpus", "tagged", "ratio")
+    codes, config = languages(params, name), section(params, "corpora", corpus, "vocabulary", VocabularyConfig)
+    vocabulary = Vocabulary(arguments.vocabulary)
+    sets = {part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")}
+    paths = files_of(arguments.synthetic, "train", codes)
+    synthetic = Synthetic(paths, tagged, WordTable(vocabulary, config.threads), config)
+    different, made = len(sets["train"]) // sets["train"].segmentations, count_lines(paths[0])
+    lines = repeated(different, made, ratio)
+    with atomic_folder(arguments.out / "binarised") as out:
+        counts = mix(sets, synthetic, lines, out)
+        description = write_description(out, vocabulary.size, vocabulary.sha256, codes, counts)
+    for source in (arguments.vocabulary, arguments.text):
+        with atomic(arguments.out / source.name) as file:
+            file.write(source.read_bytes())
+    for part in ("dev", "test"):
+        with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
+            shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
+    write_json(arguments.report, report_of(description, config))
+    print(f"{arguments.out}: {lines:,} real pairs ({different:,} different ones) and {made:,} synthetic pairs")
+
+
+if __name__ == "__main__":
+    options = "data vocabulary text synthetic dev test out sets report"
+    stage.script(main, "augment", __doc__, options, name="a back-translation of params.yaml")

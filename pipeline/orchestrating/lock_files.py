@@ -1,0 +1,149 @@
+"""Repairs `dvc.lock` and `.dvc/tmp/rwlock` after processes were killed. DVC writes both files non-atomically."""
+
+import hashlib
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from dvc.fs import localfs
+from dvc.rwlock import RWLockFileCorruptedError, RWLockFileFormatError, _edit_rwlock
+
+from pipeline.running.merges import MENDED, parsed
+from transformer.config.reading import UserError
+from transformer.files import atomic
+
+LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # not the folder of a run: no name of a run starts with a dot
+RWLOCK = Path(".dvc/tmp/rwlock")
+PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing much memory takes time
+
+
+def fault(content: bytes) -> str:
+    """Return what is wrong with a lock file, with the line, or "". One that ends after a whole output counts as complete.
+
+    DVC accepts less: an empty file, and a file that ends within the last stage or within a value. For the stages that such
+    a file lacks, DVC finds that they never ran.
+    """
+    try:
+        stages = entries(content)
+    except UserError as error:
+        return str(error)
+    last = next(reversed(stages), "")
+    end = f"{LOCK}, line {len(content.splitlines())}: the file ends within {last or 'its first lines'}; {MENDED}"
+    return "" if last and complete(stages[last]) else end
+
+
+def entries(content: bytes) -> dict[str, Any]:
+    """Return the stages of a lock file. Raises UserError, with the line, for what DVC does not write."""
+    read = parsed(LOCK, content)
+    stages = (read.get("stages") if isinstance(read, dict) else read) or {}
+    if not isinstance(stages, dict):
+        raise UserError(f"{LOCK}, line 1: stages, with a mapping, are expected; {MENDED}")
+    return stages
+
+
+def complete(entry: Any) -> bool:
+    """Return whether the entry of a stage in dvc.lock ends with a complete output, as DVC writes it."""
+    outs = (entry.get("outs") if isinstance(entry, dict) else None) or []
+    return bool(outs) and all(
+        isinstance(out, dict)
+        and {"path", "md5", "size"} <= out.keys()
+        and str(out["md5"]).endswith(".dir") == ("nfiles" in out)
+        for out in outs
+    )
+
+
+def cut_off(content: bytes, kept: bytes) -> bool:
+    """Return whether a kill can have left this lock file, of which `kept` is the last complete one.
+
+    DVC writes the whole file anew, with the stages in their order and new ones at the end. What a kill leaves is therefore
+    complete stages in the order of `kept`, and the beginning of the next one.
+    """
+    if kept.startswith(content):
+        return True
+    names = [*re.finditer(rb"^  [^ \n][^\n]*", content, re.MULTILINE)]
+    if not names:
+        return False
+    head, (name, *lines) = content[: names[-1].start()], content[names[-1].start() :].split(b"\n")
+    try:
+        before, old = entries(head), list(entries(kept))
+        rest = entries(b"stages:\n" + b"\n".join([name, *lines[:-1], b""])) if lines else {}
+    except UserError:
+        return False
+    found = [*before, *rest]
+    in_order = all(one == other for one, other in zip(found, old)) and len({*found}) == len(found)
+    ended = content.endswith(b"\n") and any(map(complete, rest.values()))
+    return in_order and not ended and not any(line[:4].strip() for line in lines) and all(map(complete, before.values()))
+
+
+def keep_or_put_back(dry: bool = False) -> str:
+    """Copy a complete lock file, or restore one that a kill cut off from the copy. Returns a line about the latter, or "".
+
+    The copy may lack the stages that finished last. DVC restores them from its run cache, or else runs them again. The
+    caller must hold DVC's lock, so that no other process is writing the file. Raises UserError for a file that is damaged
+    otherwise, for example by a merge. A `dry` run writes nothing, and refuses a file that was cut off.
+    """
+    if not LOCK.exists():
+        return ""
+    content, kept = LOCK.read_bytes(), KEPT.read_bytes() if KEPT.exists() else b""
+    wrong = fault(content)
+    # The last number may be incomplete. An editor may leave out the last line end.
+    partial = not content.endswith(b"\n") and kept.startswith(content) and kept != content + b"\n"
+    if not wrong and not partial:
+        return "" if dry else write(KEPT, content)
+    if not (kept and cut_off(content, kept)):
+        raise UserError(wrong)
+    if dry:
+        raise UserError(f"{LOCK} was incomplete after a kill; without --dry-run, it is restored")
+    replaced = LOCK.with_name(f"{LOCK}.cut-{hashlib.sha256(content).hexdigest()[:8]}")
+    write(replaced, content)
+    write(LOCK, kept)
+    return f"{LOCK} was incomplete after a kill; the last complete one was restored, and {replaced} is the incomplete one"
+
+
+def write(path: Path, content: bytes) -> str:
+    with atomic(path) as file:
+        file.write(content)
+    return ""
+
+
+def clear_rwlock() -> None:
+    """Empty DVC's list of the processes that read and write each path, once all of them have ended.
+
+    DVC refuses to start if the list names a process that is ending or a zombie, or if only a part of the list was written.
+    Waits up to PATIENCE seconds. If a process is still alive then, the list stays as it is.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while RWLOCK.exists():
+        try:
+            with _edit_rwlock(str(RWLOCK.parent), localfs, hardlink=False) as modes:  # locks out other processes
+                readers = [info for infos in modes["read"].values() for info in infos]
+                if all(gone(info["pid"]) for info in [*readers, *modes["write"].values()]):
+                    return modes.update(read={}, write={})
+        except (RWLockFileCorruptedError, RWLockFileFormatError):
+            return RWLOCK.unlink(missing_ok=True)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.25)
+
+
+def writing() -> dict[str, int]:
+    """Return the paths that running DVC processes are writing, each with the id of its process.
+
+    There are none if DVC's list does not exist or only a part of it was written.
+    """
+    try:
+        write = json.loads(RWLOCK.read_bytes()).get("write", {})
+    except (FileNotFoundError, ValueError):
+        return {}
+    return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
+
+
+def gone(pid: int) -> bool:
+    """Return whether a process has ended. A zombie has ended, too: its parent has not yet read its exit status."""
+    try:
+        return psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return True

@@ -1,0 +1,60 @@
+"""The trained model that a command names: a run of params.yaml, or a model folder."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.running.hardware import device_type
+from pipeline.running.quota import cores
+from pipeline.settings.machine import machine
+from pipeline.settings.params import load, section
+from pipeline.settings.selection import run_settings
+from transformer.checkpoint import SETTINGS, WEIGHTS
+from transformer.config.decoding import DecodingConfig
+from transformer.config.reading import UserError, convert
+from transformer.translator import PAPER, Translator
+
+NAMED = "a run of params.yaml, or a model folder such as models/RUN/average"
+
+
+def is_folder(name: str) -> bool:
+    return all((Path(name) / file).is_file() for file in (WEIGHTS, SETTINGS))  # an export for Marian has no SETTINGS
+
+
+def folder_of(name: str) -> Path:
+    """Return the model folder. Raises UserError if there is no such run or folder, and for a run without a model."""
+    if is_folder(name):
+        return Path(name)
+    runs, folder = convert(dict[str, Any], load().get("runs"), "params.yaml: runs"), Path("models", name, "average")
+    if name not in runs:
+        trained = f"; its model is {folder}" if is_folder(str(folder)) else ""  # by another study
+        raise UserError(f"{name!r} is not a run of params.yaml ({', '.join(runs)}) and not a model folder{trained}")
+    if not is_folder(str(folder)):
+        raise UserError(
+            f"{folder} is missing: {name} has no model yet; `make reproduce` trains it, `dvc pull {folder}` fetches it"
+        )
+    return folder
+
+
+def label_of(name: str) -> str:
+    """Return a short name of the model: that of the run or the folder. For `models/RUN/average` it is RUN."""
+    folder = Path(name).resolve()
+    return folder.parent.name if folder.name == "average" else folder.name
+
+
+def decoding_of(name: str) -> DecodingConfig:
+    """Return the decoding settings of a run, or the paper's for a model folder."""
+    if is_folder(name):
+        return PAPER
+    params = load()
+    run_settings(params, name)  # raises UserError for an invalid entry
+    return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig)
+
+
+def translator_of(name: str) -> Translator:
+    """Return the translator of a run on its device with its decoding settings, or of a folder with the paper's."""
+    folder = folder_of(name)
+    torch.set_num_threads(min(torch.get_num_threads(), cores()))  # torch does not read the quota of a container
+    settings = {} if is_folder(name) else {"device": device_type(machine(load())), **vars(decoding_of(name))}
+    return Translator.load(folder, **settings)

@@ -1,0 +1,189 @@
+"""Joins the parts of each set of a corpus, in the given order. Both sides of a set have the same number of lines."""
+
+import itertools
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from operator import eq
+from pathlib import Path
+from typing import IO, Any
+
+from pipeline.settings.download import Archive, Part, one_file, pinned
+from pipeline.text.archives import CHUNK, Unpacked, members, undamaged, unpacked
+from pipeline.text.evaluation import require_aligned
+from pipeline.text.fetching import Fetcher
+from pipeline.text.forms import named, pairs, text
+from pipeline.text.holding_out import hold_out
+from pipeline.text.letters import swapped
+from pipeline.text.plain import notice, notice_names
+from pipeline.text.sets import lines_of
+from pipeline.text.transfer import say
+from transformer.config.reading import UserError
+
+Languages = tuple[str, str]
+Files = Sequence[IO[bytes]]
+Sides = Iterator[tuple[str, Unpacked]]  # each side of a part: how the part names it, and its stream
+
+
+def collect(
+    sets: Mapping[str, tuple[Part, ...]],
+    archives: Mapping[str, Archive],
+    languages: Languages,
+    fetcher: Fetcher,
+    folder: Path,
+) -> dict[str, dict[str, Any]]:
+    """Write all sets into `folder`, two files each. Returns the counts of each set for the report.
+
+    `read` and `kept` are numbers of pairs, `dropped` those left out by reason, `swapped` the numbers of the parts, from 1,
+    whose sides look swapped.
+
+    Raises UserError if a file cannot be obtained or is damaged, or if two sides have different numbers of lines.
+    """
+    counts: dict[str, dict[str, Any]] = {}
+    held = {name: parts[0].hold_out for name, parts in sets.items() if parts[0].hold_out}
+    for name in (name for name in sets if name not in held):
+        with ExitStack() as stack:
+            files = [stack.enter_context(open(folder / f"{name}.{code}", "wb")) for code in languages]
+            parts = [append(part, archives, languages, fetcher, files) for part in sets[name]]
+        read = sum(pairs for pairs, _ in parts)
+        suspects = [number for number, (_, seem_swapped) in enumerate(parts, 1) if seem_swapped]
+        counts[name] = {"read": read, "kept": read, "swapped": suspects}
+    if held:
+        train = counts["train"]
+        train["kept"] = hold_out(folder, languages, train["read"], held)
+        more = train["read"] - train["kept"] - sum(held.values())
+        say(f"held out of train, evenly spread: {held}; {more:,} more pairs with the same sources are removed from it")
+        counts |= {name: {"read": size, "kept": size} for name, size in held.items()}
+        train["dropped"] = {"same_source": more}
+    return counts
+
+
+def append(
+    part: Part, archives: Mapping[str, Archive], languages: Languages, fetcher: Fetcher, files: Files
+) -> tuple[int, bool]:
+    """Append one part to the two files of the set. Returns its number of pairs, and whether its sides look swapped."""
+    starts = [file.tell() for file in files]
+    if part.form and part.form != "zip":
+        count, labels = append_pairs(part, languages, fetcher, files), [", ".join(part.files)] * 2
+    else:
+        keys = (f".{languages[0]}", f".{languages[1]}") if part.form else part.sides
+        count, labels = append_sides(part, opened(part, keys, archives, fetcher), keys, files)
+    if part.first and count < part.first:
+        raise UserError(f"{labels[0]} has {count:,} lines; first: {part.first} asks for more")
+    if part.lines and count != part.lines:
+        raise UserError(f"{labels[0]} has {count:,} lines; {part.lines:,} are expected (lines, in params.yaml)")
+    if part.every:
+        for file, start in zip(files, starts):
+            thin(file, start, part.every)
+        count = -(-count // part.every)
+    return count, of_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages)
+
+
+def thin(file: IO[bytes], start: int, every: int) -> None:
+    """Keep the first of every so many lines of what was written into the file from `start` on."""
+    file.flush()
+    with open(file.name, "rb") as copy:  # which is always ahead of what is written
+        copy.seek(start)
+        file.seek(start)
+        file.writelines(itertools.islice(copy, 0, None, every))
+        file.truncate()
+
+
+def append_pairs(part: Part, languages: Languages, fetcher: Fetcher, files: Files) -> int:
+    """Append pairs of the files of the part, which hold both sides. Returns the number of appended pairs."""
+    say(f"reading {', '.join(part.files)}")
+    of_files = (pairs(part.form, fetcher.fetch(file, None), languages, part.encodings[0]) for file in part.files)
+    count = 0
+    for pair in itertools.islice(itertools.chain.from_iterable(of_files), part.first):
+        for side, file in zip(pair, files):
+            file.write(side)
+        count += 1
+    return count
+
+
+def opened(part: Part, keys: Languages, archives: Mapping[str, Archive], fetcher: Fetcher) -> list[Sides]:
+    """Return the streams of both sides, for each file of the part. `keys` names the two sides in an archive."""
+    if part.form:
+        return [by_language(fetcher.fetch(address, None), keys) for address in part.files]
+    if part.archive is not None:
+        archive = archives[part.archive]
+        return [members(fetcher.fetch(archive.url[0], archive.sum, *archive.url[1:]), keys)]
+    return [two_files(part, fetcher)]
+
+
+def by_language(archive: Path, keys: Languages) -> Sides:
+    """Yield the members of a zip file whose names end in the code of a side, or in another code of its language."""
+    with undamaged(archive), zipfile.ZipFile(archive) as packed:
+        ends = [name.rpartition(".")[2] for name in packed.namelist()]
+    held = [f".{ends[first]}" for first, *_ in named(ends, (keys[0][1:], keys[1][1:]))] or list(keys)
+    for name, stream in members(archive, held):
+        yield keys[held.index(name)], stream
+
+
+def two_files(part: Part, fetcher: Fetcher) -> Sides:
+    for name, value in zip(part.sides, (part.source_sha256, part.target_sha256)):
+        with unpacked(fetcher.fetch(name, pinned("sha256", value, unpacked=True))) as stream:
+            yield name, stream
+
+
+def append_sides(part: Part, opened: list[Sides], keys: Languages, files: Files) -> tuple[int, list[str]]:
+    """Append the sides, one after the other. Returns the number of pairs and what the sides are called in messages."""
+    count, labels = 0, ["", ""]
+    for number, sides in enumerate(opened, 1):
+        lines = [0, 0]
+        for key, stream in sides:
+            say(f"reading {stream.label}")
+            side, left = keys.index(key), part.first and part.first - count
+            labels[side] = stream.label
+            lines[side] = append_lines(text(stream, part.encodings[side]), files[side], stream.label, 0, left)
+            if left and lines[side] < left and number == len(opened):
+                raise UserError(f"{stream.label} has {lines[side]:,} lines; first: {part.first} asks for more")
+        require_aligned(labels[0], lines[0], labels[1], lines[1])
+        count += lines[0]
+    return count, labels
+
+
+def written(file: IO[bytes], start: int) -> Iterator[bytes]:
+    """Yield what was written into the file from `start` on, and an empty chunk, by which a shorter text differs."""
+    file.flush()
+    with open(file.name, "rb") as copy:
+        copy.seek(start)
+        yield from iter(partial(copy.read, CHUNK), b"")
+    yield b""
+
+
+def of_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], languages: Languages) -> bool:
+    """Raise UserError if both sides are the same text. Warn of pieces and of names of columns.
+
+    Returns whether each side looks like the language of the other.
+    """
+    first = [next(side) for side in sides]
+    if first[0] == first[1] > b"" and all(map(eq, *sides)):
+        raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
+    for chunk, label in dict(zip(first, labels)).items():
+        notice(chunk, label)
+    notice_names(first, " and ".join(dict.fromkeys(labels)), languages)
+    seem_swapped = swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages)
+    if seem_swapped:
+        said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
+        say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")
+    return seem_swapped
+
+
+def append_lines(chunks: Iterable[bytes], file: IO[bytes], label: str, skip: int = 0, first: int | None = None) -> int:
+    """Append all lines after the first `skip`, or `first` of these, unchanged. Returns the number of appended lines.
+
+    A missing final line feed is added. Without it, the first line of the next part would continue the last line.
+    """
+    if skip or first is not None:
+        chosen = itertools.islice(lines_of(chunks, label), skip, None if first is None else skip + first)
+        chunks = (line + b"\n" for line in chosen)
+    lines, last = 0, b"\n"
+    for chunk in chunks:
+        file.write(chunk)
+        lines, last = lines + chunk.count(b"\n"), chunk[-1:] or last
+    if last != b"\n":
+        file.write(b"\n")
+        lines += 1
+    return lines

@@ -1,0 +1,298 @@
+"""Reads the forms and encodings in which parallel text is published, as UTF-8 with one segment per line.
+
+`text` reads one side: plain text, or an .sgm file of WMT. `pairs` reads both sides of one file: TSV, JSONL, TMX, parquet.
+"""
+
+import codecs
+import functools
+import html
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+
+from pipeline.settings.languages import means, tag
+from pipeline.text.archives import HEAD, PACKED, Unpacked, refuse_bomb, undamaged, unpacked
+from pipeline.text.plain import SGM, foreign, notice, require_plain, shifted
+from pipeline.text.sets import lines_of, refuse_long
+from pipeline.text.transfer import say
+from transformer.config.reading import UserError
+
+Languages = tuple[str, str]
+Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
+NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
+MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
+MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
+SAMPLE = 1 << 14  # bytes of lines that are not UTF-8, by which an encoding is guessed
+
+
+def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
+    """Yield the text of one side: the segments of an .sgm file, or a plain file without its byte order mark.
+
+    Raises UserError for anything that is no plain text, so that mark-up is never taken for sentences.
+    """
+    require_plain(stream.head, stream.label)
+    chunks = utf8(stream, encoding)
+    first = next(chunks)
+    require_plain(first[:HEAD], stream.label)
+    whole = itertools.chain([first], chunks)
+    yield from sgm_segments(whole, stream.label) if re.match(SGM, first, re.IGNORECASE) else whole
+
+
+def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
+    """Yield the text of each <seg> as a line, in order, with entities replaced by their characters."""
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+        refuse_long(len(content), label)
+    segments = re.findall(rb"<seg\b[^>]*>(.*?)</seg>", content, re.DOTALL | re.IGNORECASE)
+    opened = len(re.findall(rb"<seg\b", content, re.IGNORECASE))
+    if len(segments) != opened or not opened:
+        raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
+    for segment in segments:  # bytes that are not UTF-8 are passed on
+        yield line(html.unescape(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
+
+
+def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
+    """Yield the text in UTF-8, without a byte order mark.
+
+    Raises UserError, at the end at the latest, for text in another encoding than `stated` or, without it, UTF-8, and for
+    lines that end in CR. If most lines with other characters than ASCII are valid, the rest is damaged. It is passed on
+    and named on stderr, for `normalise` to refuse or replace.
+    """
+    mark = next((mark for mark in MARKS if stream.head.startswith(mark)), b"")
+    encoding = MARKS.get(mark) or codecs.lookup(stated or "utf-8").name  # a byte order mark counts more
+    if encoding == "utf-8":
+        stream.read(len(mark))
+        return checked(stream, stream.label, encoding)
+    beginning = stream.head.decode(errors="ignore").encode()  # without half of a character at the end
+    if stream.head.startswith(beginning) and not mark and len(beginning.decode("ascii", "ignore")) + 9 < len(beginning):
+        raise UserError(f"{stream.label} is UTF-8, not {encoding}; encoding: [utf-8, {encoding}] names that of each side")
+    return checked((text.encode() for text in codecs.iterdecode(stream, encoding)), stream.label, encoding)
+
+
+def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[bytes]:
+    decoder, lines, returns, first, sample = codecs.getincrementaldecoder("utf-8")(), 0, 0, "", b""
+    valid, other, wrong = False, 0, 0  # of the lines with other characters than ASCII: any, and numbers
+    try:
+        for chunk in itertools.chain(chunks, [b""]):
+            returns += chunk.count(b"\r") - chunk.count(b"\r\n")
+            if chunk.count(0) > 1 + len(chunk) // 20 or shifted(chunk):
+                raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
+            try:
+                decoder.decode(chunk, not chunk)
+                valid |= not chunk.isascii()
+            except UnicodeDecodeError as error:
+                place = lines + error.object.count(b"\n", 0, error.start) + 1
+                first = first or f"{label}: line {place:,} (byte 0x{error.object[error.start]:02x})"
+                used = codecs.utf_8_decode(error.object, "replace", not chunk)[1]  # without half of a character at the end
+                decoder.setstate((error.object[used:], 0))
+                of_others = [line for line in error.object[:used].split(b"\n") if not line.isascii()]
+                of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
+                other, wrong = other + len(of_others), wrong + len(of_wrong)
+                sample = b"\n".join([sample, *of_wrong])[:SAMPLE]
+            if (len(sample) == SAMPLE or not chunk) and first and 2 * wrong > other and not valid:
+                raise UserError(foreign(first, sample))
+            lines += chunk.count(b"\n")
+            yield chunk
+    except UnicodeError as error:  # also half of a surrogate pair, which UTF-7 can hold
+        raise UserError(f"{label}: at line {lines + 1:,} or later, it is not {encoding}: {error}") from None
+    if returns > max(1, lines):
+        raise UserError(f"{label}: its lines end in CR, as on an old Mac; LF is expected: tr '\\r' '\\n' < {label} > FILE")
+    if first:
+        say(f"{first} and {wrong - 1:,} more are damaged UTF-8; mend them, or see invalid_utf8 in params.yaml")
+
+
+def read_text(path: Path, encoding: str | None = None) -> list[str]:
+    """Return the lines of a text that a user hands over to a command: a file, compressed or not, or a pipe."""
+    with open(path, "rb") as file:
+        content = io.BytesIO(file.read())
+    found = b"".join(text(Unpacked(io.BufferedReader(content), str(path)), encoding))
+    notice(found[: 1 << 20], str(path))
+    try:
+        lines = found.decode().split("\n")
+    except UnicodeDecodeError as error:
+        place = found.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}: line {place:,} is not UTF-8; UTF-8 text is expected") from None
+    return lines if lines[-1] else lines[:-1]
+
+
+def unmarked(beginning: bytes, label: str) -> bytes:
+    """Return the beginning of a stream of UTF-8 without its byte order mark. Raises UserError for any other form."""
+    mark = next((mark for mark in MARKS if beginning.startswith(mark)), b"")
+    if MARKS.get(mark, "utf-8") != "utf-8":
+        raise UserError(f"{label} is {MARKS[mark]}; convert it by iconv -f {MARKS[mark]} -t utf-8")
+    for pattern, opener in PACKED.items():
+        if re.match(pattern, beginning):
+            raise UserError(f"{label} is compressed by {opener.__module__}; unpack it before, as by zcat, xzcat or bzcat")
+    if b"\0" in beginning:
+        require_plain(beginning, label)
+    return beginning.removeprefix(mark)
+
+
+def line(segment: str | bytes) -> bytes:
+    """Return a segment as one trimmed line. A line feed in it becomes a space; other separators are kept as text."""
+    data = segment.encode() if isinstance(segment, str) else segment
+    return data.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
+
+
+def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target.
+
+    If a row has several variants of a language, that of the very code is taken, else the first that is not empty. The
+    number of these rows is said on stderr.
+    """
+    several, variants = 0, dict[str, None]()
+    for number, names, texts in ROWS[form](path, languages, encoding):
+        try:
+            sides = [[at for at in places if (texts[at] or "").strip()] or places for places in named(names, languages)]
+            source, target = (line(texts[at]) for at, *_ in sides)
+        except (AttributeError, ValueError):  # no such columns, no text, half of a surrogate pair
+            held = repr(dict(zip(names, texts)))[:99]
+            raise UserError(f"{path}: row {number:,} has no text for {' and '.join(languages)}, but {held}") from None
+        if max(map(len, sides)) > 1:
+            several += 1
+            variants |= dict.fromkeys(names[at] for places in sides if len(places) > 1 for at in places)
+        yield source, target
+    if several:
+        said = f"{path}: {several:,} rows or units have several texts for one language ({', '.join(variants)})"
+        say(f"{said}; that of the code in `languages` is used, else the first that is not empty")
+
+
+def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
+    """Return the places of each side in `names`, by language or as source and target. [] if there are none.
+
+    Those of the very code come first, then other variants of the language.
+    """
+    return next((found for wanted in (languages, ("source", "target")) if all(found := places(tuple(names), wanted))), [])
+
+
+@functools.lru_cache(maxsize=1024)
+def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
+    held, wanted = [tag(name) for name in names], [tag(code) for code in languages]
+    variants = [[at for at, name in enumerate(names) if held[at] not in wanted and means(name, code)] for code in languages]
+    return [[at for at, one in enumerate(held) if one == code] + others for code, others in zip(wanted, variants)]
+
+
+def columns(names: Sequence[str], languages: Languages) -> list[list[int]]:
+    """Return the places of each side among the columns of a table. [] if there are none, or two of one code."""
+    found = named(names, languages)
+    return [] if any(len({tag(names[at]) for at in side}) < len(side) for side in found) else found
+
+
+def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers and the content of the lines of a file that are not empty."""
+    with unpacked(path) as stream:
+        for number, row in enumerate(lines_of(utf8(stream, encoding), path), 1):
+            if row.strip():
+                yield number, row.removesuffix(b"\r")
+
+
+def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the rows of a table with tabs: of two columns, or of the columns that its first line names by language."""
+    names: list[str] = []
+    quoted = True
+    for number, row in filled(path, encoding):
+        cells = row.split(b"\t")
+        if not names:
+            names = [cell.strip().decode(errors="replace") for cell in cells]
+            if columns(names, languages):
+                continue
+            if len(cells) != 2:
+                wanted = f"the columns {' and '.join(languages)}, or two without names, with tabs between them"
+                raise UserError(f"{path}: its first row is {', '.join(names)[:99]!r}; {wanted}, are expected")
+            names = ["source", "target"]
+        if len(cells) != len(names):
+            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {len(names)}")
+        quoted &= all(len(cell) > 1 and cell[:1] == cell[-1:] == b'"' for cell in cells)
+        yield number, names, cells
+    if names and quoted:
+        raise UserError(f"{path}: each cell is in quotes, which would be a part of the text; write the table without them")
+
+
+def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the rows of a file with one JSON object per line, whose keys are languages, also within `translation`."""
+    for number, row in filled(path, encoding):
+        try:
+            held: Any = json.loads(row)
+            inner = held.get("translation")
+            held = inner if isinstance(inner, dict) else held
+            yield number, list(held), list(held.values())
+        except (ValueError, RecursionError, AttributeError) as error:
+            raise UserError(f"{path}: row {number:,} is not a JSON object: {str(error)[:100]}") from None
+
+
+def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the rows of a table: of two columns of text, or of a column `translation` with a text per language.
+
+    Bytes that are not UTF-8 are passed on, as from a text file; `normalise` refuses or replaces them.
+    """
+    import pyarrow.parquet
+
+    size, numbers = 0, itertools.count(1)
+    with undamaged(path):
+        file = pyarrow.parquet.ParquetFile(path)
+        fields = list(file.schema_arrow.empty_table().flatten().schema)
+        names = [each.name.removeprefix("translation.") for each in fields]
+        sides = [fields[at] for side in columns(names, languages) for at in side]
+        if not sides or any(side.type not in (pyarrow.string(), pyarrow.large_string()) for side in sides):
+            given = ", ".join(f"{each.name} ({each.type})" for each in fields)
+            raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {given}")
+        for batch in file.iter_batches(1024, columns=[side.name for side in sides]):
+            table = pyarrow.Table.from_batches([batch]).flatten()
+            size += table.nbytes
+            refuse_bomb(size, path.stat().st_size, str(path))
+            texts = [table[side.name].cast(pyarrow.large_binary()).to_pylist() for side in sides]
+            chosen = [side.name.removeprefix("translation.") for side in sides]
+            yield from ((number, chosen, row) for row, number in zip(zip(*texts), numbers))
+
+
+def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the segments that are not empty of the units that have both languages. `en` stands for en-US, too."""
+    parser: Any = XMLPullParser(("start", "end"))
+    body, seen, since, units = Element("body"), dict[str, None](), 0, 0
+    with unpacked(path) as stream:
+        try:
+            for chunk in stream:
+                parser.feed(chunk)
+                since += len(chunk)  # bytes since the end of a unit
+                for event, element in parser.read_events():
+                    if event == "start" and element.tag == "body":
+                        body = element
+                    elif event == "end" and element.tag == "tu":
+                        units += 1
+                        unit = [variant for variant in map(segment, element.iter("tuv")) if variant[1].strip()]
+                        names = [code for code, _ in unit]
+                        seen |= dict.fromkeys(names)
+                        if named(names, languages):
+                            yield units, names, [content for _, content in unit]
+                        body.clear()  # of the units that were read
+                        since = 0
+                refuse_long(since, path)
+            parser.close()
+        except ParseError as error:
+            raise UserError(f"{path} is damaged or not a TMX file: {error}") from None
+        except UserError:  # which is a ValueError
+            raise
+        except (LookupError, ValueError) as error:  # an encoding that the parser does not know
+            remedy = 'convert the file to UTF-8 and write encoding="UTF-8" in its first line'
+            raise UserError(f"{path} cannot be read in its encoding: {error}; {remedy}") from None
+    if not named([*seen], languages):
+        raise UserError(
+            f"{path}: it has no unit in {' and '.join(languages)}; its languages are {', '.join(seen) or 'none'}"
+        )
+
+
+def segment(variant: Element) -> tuple[str, str]:
+    """Return the language of a variant of a unit, and its text without native codes in <seg>."""
+    for code in [element for element in variant.iter() if element.tag in NATIVE]:
+        code.text, code[:] = None, []
+    stated = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
+    return stated, "".join(text for seg in variant.iter("seg") for text in seg.itertext())
+
+
+ROWS = {"tsv": tsv_rows, "jsonl": jsonl_rows, "tmx": tmx_rows, "parquet": parquet_rows}

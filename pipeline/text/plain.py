@@ -1,0 +1,98 @@
+"""Tells text, one segment per line, from other forms, and what is in a text that is no part of its sentences."""
+
+import codecs
+import re
+from collections.abc import Sequence
+
+from charset_normalizer import from_bytes
+
+from pipeline.settings.languages import unknown
+from pipeline.text.letters import NAMES
+from pipeline.text.transfer import say
+from transformer.config.reading import UserError
+
+XML = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?"
+SGM = XML + rb"<(srcset|refset|tstset|mteval|doc|seg)\b"
+# What is no plain text, by its first bytes: a regular expression, and what to say.
+OTHERS = {
+    rb"PK\x03\x04": "a zip file; {{zip: {0}}} names one with a member for each language",
+    rb"PAR1": "a parquet file; {{parquet: {0}}} reads it",
+    XML + rb"<tmx\b": "a TMX file; {{tmx: {0}}} reads it",
+    rb"\s*(<!DOCTYPE html|<html|<head)": "an HTML page, perhaps an error page of the site; text is expected",
+    rb"\s*<(\?xml|!DOCTYPE)": "an XML file; text without mark-up, one segment per line, is expected",
+    rb'\s*\[?\s*\{\s*"': "a JSON file; {{jsonl: {0}}} reads one object per line",
+    rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
+    rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not "
+    "text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
+    rb"([^|\n]+ \|\|\| [^|\n]+\n){2,}[^\n]*\Z": "pairs with |||; {{tsv: {0}}} reads both sides if ' ||| ' is a tab",
+    rb"(\"[^\n]*\",\"[^\n]*\"\r?\n){2,}[^\n]*\Z": "a table with commas; {{tsv: {0}}} reads one with tabs and no quotes",
+    rb'(#[^\n]*\n|\s)*msgid "': "a catalogue of gettext; text without mark-up, one segment per line, is expected",
+    rb"(\d+-\d+( \d+-\d+)*\n){2,}[^\n]*\Z": "word alignments; text is expected",
+    rb"([^\t\n]*\t[^\n]*\n){2,}[^\n]*\Z": "a table with tabs; {{tsv: {0}}} reads both sides",
+}
+# ISO 2022 writes Chinese, Japanese and Korean in 7 bits, between these sequences
+SHIFTED = re.compile(rb"\x1b\$[@-B(][^\x1b\n]+\x1b\(|\x0e[^\x0f\n]+\x0f")
+# Marks of pieces, which ordinary text has not, and how to undo them
+PIECES = {
+    r"(^|\s)▁": "sed 's/ //g; s/▁/ /g'",
+    r"\S@@(\s|$)": "sed -E 's/@@( |$)//g'",
+    r"(^|\s)##\w": "sed 's/ ##//g'",
+    r"\S￭|￭\S": "sed -E 's/ ?￭ ?//g'",
+    r"\S</w>(\s|$)": "sed 's/ //g; s|</w>| |g'",
+    r"(^|\s)Ġ\w": "sed 's/ //g; s/Ġ/ /g'",
+}
+ENOUGH = 0.1  # the share of lines with a mark
+# What the first row of a table, or the first line of a text, says if it names columns; and the names of languages
+COLUMNS = "source|target|src|tgt|trg|text|sentence|segment|translation|reference|hypothesis|original|input|output|index|id"
+CODE = re.compile("[a-z]{2,3}([_-][A-Za-z]+)*")
+ROW = re.compile(rf"({COLUMNS}|{'|'.join(re.findall('[A-Z][a-z]+', NAMES)).lower()})([ _-]?({COLUMNS}|[a-z]{{2}}|\d+))?")
+
+
+def require_plain(beginning: bytes, label: str) -> None:
+    for pattern, said in OTHERS.items():
+        if re.match(pattern, beginning, re.IGNORECASE) and not re.match(SGM, beginning, re.IGNORECASE):
+            raise UserError(f"{label} is {said.format(label)}")
+
+
+def notice(beginning: bytes, label: str) -> None:
+    """Say on stderr if the text is already in pieces, by the share of its first lines. A model would learn their marks."""
+    lines = [line for line in beginning.decode(errors="ignore").split("\n") if line.strip()]
+    for mark, undo in PIECES.items():
+        marked = sum(map(bool, map(re.compile(mark).search, lines)))
+        if marked > ENOUGH * len(lines):
+            example = next(line for line in lines if re.search(mark, line)).strip()[:40]
+            said = f"{label}: {marked / len(lines):.0%} of its lines have marks of pieces, as in {example!r}"
+            say(f"{said}; text that is not segmented is expected: {undo}")
+
+
+def notice_names(beginnings: Sequence[bytes], label: str, languages: Sequence[str]) -> None:
+    """Say on stderr if the first line of each side names a column instead of being a sentence."""
+    first = [beginning.partition(b"\n")[0].decode(errors="ignore") for beginning in beginnings]
+    cells = [cell.strip().strip('"') for cell in first]
+    codes = all(map(CODE.fullmatch, cells)) and (not unknown(cells) if len(cells) > 1 else cells[0] in languages)
+    if codes or all(ROW.fullmatch(cell.lower()) for cell in cells):
+        said = f"{label}: the first line, {' and '.join(map(repr, first))}, seems to name columns"
+        say(f"{said}; remove it, or, in a table with tabs, name its columns by their languages")
+
+
+def shifted(chunk: bytes) -> bool:
+    """Whether most lines are in ISO 2022. A single sequence of it in text that is valid UTF-8 is text."""
+    possible = chunk.isascii() and SHIFTED.search(chunk)
+    return bool(possible) and 2 * sum(map(bool, map(SHIFTED.search, chunk.split(b"\n")))) > chunk.count(b"\n")
+
+
+def foreign(place: str, sample: bytes) -> str:
+    """Return the message for text that is not UTF-8, with a guess of its encoding."""
+    guess = (
+        ("iso-2022-kr" if b"\x0e" in sample else "iso-2022-jp")
+        if SHIFTED.search(sample)
+        else getattr(from_bytes(sample).best(), "encoding", "")
+    )
+    if not guess:
+        return f"{place} is not UTF-8, and its encoding is not known; is it text?"
+    name = codecs.lookup(guess).name.replace("utf-16-", "utf-16")  # as iconv calls it
+    shown = sample.decode(name, "replace").strip().split("\n")[0].strip()[:40]
+    return (
+        f"{place} is not UTF-8. As {name}, which is a guess, a line reads {shown!r}: if that is right, write `encoding: "
+        f"{name}` beside it in params.yaml (two files: [utf-8, {name}]), or convert it by iconv -f {name} -t utf-8"
+    )
