@@ -1,6 +1,7 @@
 """The command line of stages and commands.
 
-A UserError gives its lines on stderr; an OSError, a lack of memory or an interrupt gives one. The status is then nonzero.
+An error of the user's, of the operating system or of memory, and an interrupt, print one line each and exit with a nonzero
+status.
 """
 
 import argparse

@@ -18,7 +18,7 @@ from transformer.config.training import AveragingConfig
 
 OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 
-# Blocks of which no two have an entry of the same name, as the files in results/ and the terminal show only the name
+# An entry of one of these blocks has a name that no other of them has: results/ and the terminal show only the name
 OWN_NAMES = (("corpora", "back_translations"), ("runs", "decodings", "reverse_values", "values", "searches"))
 
 # What the folders models/, scores/ and work/ hold besides runs
