@@ -3,7 +3,7 @@
 # Happens: 1, 1.0 and true are one value to it, as 0 and false are: it compares them as Python does. After an edit from 1 to true, which a
 #   program may read as "on" instead of "once", `dvc status` reports nothing and `dvc repro` runs nothing. 2 is seen.
 # Versions: DVC 3.67.1. Date: 2026-11-29.
-# Source: https://dvc.org/doc/command-reference/params ("DVC tracks changes of parameter values"), which states no exception.
+# Source: https://dvc.org/doc/command-reference/params (parameters as dependencies of stages), which states no such exception.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

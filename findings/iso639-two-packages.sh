@@ -3,8 +3,8 @@
 # Happens: iso639-lang and python-iso639 both install the module iso639, with different functions. The later one replaces files of the
 #   earlier one, `pip check` finds nothing, and removing the later one leaves the earlier one listed but empty.
 # Versions: iso639-lang 2.6.3, python-iso639 2026.7.23. Date: 2026-11-29.
-# Source: https://github.com/LBeaudoux/iso639 and https://github.com/jacksonllee/iso639, whose readmes both begin with `import iso639`
-#   or `from iso639 import`.
+# Source: the readmes of https://github.com/LBeaudoux/iso639 (iso639-lang) and https://github.com/jacksonllee/iso639 (python-iso639):
+#   both import iso639.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Expected: MosesPunctNormalizer(lang, perl_parity=True), "exact parity with perl script", equals normalize-punctuation.perl.
-# Happens: in the Perl script all languages but English and Czech move a comma or full stop out of the quotation marks; in sacremoses only
-#   German, Spanish and French do. Italian, Polish, Russian, Finnish, Dutch and Portuguese differ.
+# Happens: the Perl script moves a comma or full stop out of the quotation marks in all languages but English and Czech; sacremoses does
+#   in German, Spanish and French only. In these three it leaves the full stop at the end of a line, because the pattern wants a character
+#   after it, which for Perl is the line break.
 # Versions: sacremoses 0.2.0; the Perl script as shipped in mosestokenizer 1.2.1 (needs perl). Date: 2026-11-29.
 # Source: https://github.com/hplt-project/sacremoses/pull/146 (perl_parity), and scripts/tokenizer/normalize-punctuation.perl of
 #   https://github.com/moses-smt/mosesdecoder.
@@ -31,6 +32,6 @@ for language in ("en", "cs", "de", "es", "fr", "it", "pl", "ru", "fi", "nl", "pt
     ours = MosesPunctNormalizer(lang=language, perl_parity=True).normalize(line)
     print(f"{language}: Perl {perl.stdout.strip()}   sacremoses {ours}")
     differ += [language] if perl.stdout.strip() != ours else []
-if differ != ["it", "pl", "ru", "fi", "nl", "pt"]:
+if differ != ["de", "es", "fr", "it", "pl", "ru", "fi", "nl", "pt"]:
     sys.exit(f"changed: the languages that differ are {differ}")
 PYTHON
