@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Expected: a PO file that goes to XLIFF by po2xliff and back by xliff2po has the same messages.
 # Happens: the message context is lost on the way. Two messages with the same source text and different contexts (to record, a record)
-#   come back as one: the second translation is gone, without an error.
+#   come back as one: the second translation is gone, with a warning about a duplicate and exit code 0.
 # Versions: translate-toolkit 3.20.4. Date: 2026-11-29.
 # Source: https://github.com/translate/translate/issues/268 (po2xliff should handle msgctxt).
 set -euo pipefail
