@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Expected: after an edit of a parameter, `dvc repro` runs the stages that depend on it.
-# Happens: the run cache leaves parameters named size and nfiles out of its key, at any depth. `dvc status` reports the edit, but
-#   `dvc repro` restores the output of the old value and records it for the new one. A parameter of another name runs the stage.
+# Happens: the run cache leaves parameters named size and nfiles out of its key, also inside a mapping that is tracked whole, as here.
+#   `dvc status` reports the edit, but `dvc repro` restores the output of the old value and records it for the new one. A parameter of
+#   another name runs the stage, and so does size if it is tracked by its full name, model.size.
 # Versions: DVC 3.67.1. Date: 2026-11-29.
 # Source: https://github.com/treeverse/dvc/issues/10296 and https://github.com/treeverse/dvc/pull/11079.
 set -euo pipefail
@@ -18,7 +19,7 @@ cat > dvc.yaml <<'YAML'
 stages:
   write:
     cmd: cp params.yaml written.yaml
-    params: [model.size, model.width]
+    params: [model]
     outs: [written.yaml]
 YAML
 echo "model: {size: 10, width: 10}" > params.yaml

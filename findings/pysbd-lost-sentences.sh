@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Expected: the sentences of pysbd 0.3.4 with clean=False contain the whole text; its readme calls the segmentation non-destructive.
+# Expected: the sentences of pysbd 0.3.4 with clean=False contain the whole text; Segmenter.segment calls this result nondestructive.
 # Happens: a sentence with a beamed note (U+266C), as subtitles have, is missing from the result without an error. pysbd uses this and
 #   other characters (U+266D, U+2668, U+222F) as placeholders for punctuation marks, puts the marks back at the end and then does not
 #   find the sentence in the text. The sentence with an eighth note (U+266A), which is no placeholder, stays.
 # Versions: pysbd 0.3.4. Date: 2026-11-29.
-# Source: https://github.com/nipunsadvilkar/pySBD/issues/126 (a text with another placeholder, U+261D, gives an empty list).
+# Source: https://github.com/nipunsadvilkar/pySBD/issues/126 (a text gives an empty list; it has U+261D, another placeholder).
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

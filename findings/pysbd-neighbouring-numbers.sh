@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Expected: pysbd 0.3.4 divides German text with dates the same way whatever the day of the month is.
-# Happens: if two numbers with a full stop in a text follow each other (3. and 4.), pysbd takes them for a numbered list and cuts
+# Happens: if of two numbers with a full stop the second is one more than the first (3. and 4.), pysbd takes them for a numbered list and cuts
 #   before each, in the middle of the sentences. With 3. and 7. it cuts correctly. sentencex 1.0.32 cuts both texts correctly.
 # Versions: pysbd 0.3.4, sentencex 1.0.32. Date: 2026-11-29.
 # Source: pysbd/lists_item_replacer.py of https://github.com/nipunsadvilkar/pySBD (ListItemReplacer: neighbouring numbers become list
