@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: MosesPunctNormalizer(lang, perl_parity=True), "exact parity with perl script", equals normalize-punctuation.perl.
 # Happens: the Perl script moves a comma or full stop out of the quotation marks in all languages but English and Czech; sacremoses does
-#   in German, Spanish and French only. In these three it leaves the full stop at the end of a line, because the pattern wants a character
-#   after it, which for Perl is the line break.
+#   in German, Spanish and French only. In these three it leaves the full stop at the end of a line, unless the line is passed with its
+#   line break: the pattern wants a character after the quotation mark, which in Perl is the line break.
 # Versions: sacremoses 0.2.0; the Perl script as shipped in mosestokenizer 1.2.1 (needs perl). Date: 2026-11-29.
 # Source: https://github.com/hplt-project/sacremoses/pull/146 (perl_parity), and scripts/tokenizer/normalize-punctuation.perl of
 #   https://github.com/moses-smt/mosesdecoder.
