@@ -8,7 +8,8 @@ from pipeline.scoring import bleu, moses
 from pipeline.settings.languages import language_of, means, not_known, tag
 from pipeline.text.letters import swapped
 from tests.refusals import refused
-from transformer.cleaning import PUNCTUATED, moses_punctuation
+from transformer import languages as of_package
+from transformer.cleaning import moses_punctuation
 
 # ISO 639-1; -2/B and -2/T, -3 and the names of corpora, such as FLORES; and what they have in common by ISO 639-3
 SAME = """
@@ -43,12 +44,16 @@ def test_all_codes_of_a_language_are_one_everywhere(codes):
     first, *others = codes.split()
     for code in others:
         assert language_of(code) == first and means(code, first) and not not_known([code])
-        assert PUNCTUATED.get(code.lower().partition("-")[0].partition("_")[0], first) == first
         assert bleu.headline(code) == bleu.headline(first)
         assert [*bleu.measures(code)] == [*bleu.measures(first)]
         if bleu.tokeniser(code) == "13a":
             line = "L'été à dix-huit h., No. 5 et Dr. X"
             assert bleu.paper_text(line, code, True) == bleu.paper_text(line, first, True)
+
+
+def test_the_codes_of_the_package_are_those_of_the_one_function():
+    for code, language in of_package.LANGUAGES.items():
+        assert language_of(code) == language_of(language) and of_package.language_of(f"{code.upper()}_Latn-XX") == language
 
 
 def test_what_differs_stays_different_and_what_nothing_knows_is_named():

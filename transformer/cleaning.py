@@ -19,6 +19,7 @@ import unicodedata
 from collections.abc import Callable
 
 from transformer.config.reading import UserError
+from transformer.languages import language_of
 
 LINE_ENDS = "\t\v\f\r\x85\u2028\u2029"
 NO_BREAK = "\u00a0\u202f"
@@ -29,9 +30,7 @@ REMOVED = "".join(c for c in CONTROLS + INVISIBLE if c not in LINE_ENDS and c !=
 
 REFERENCE = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
-# The languages with rules of their own in normalize-punctuation.perl, by their codes. All others have common rules.
-OWN_RULES = {"en": "eng", "cs": "cz ces cze", "de": "deu ger", "es": "spa", "fr": "fra fre"}
-PUNCTUATED = {code: language for language, others in OWN_RULES.items() for code in [language, *others.split()]}
+OWN_RULES = ("en", "cs", "de", "es", "fr")  # languages with rules of their own in normalize-punctuation.perl
 
 Step = Callable[[str], str]
 
@@ -88,7 +87,7 @@ def moses_punctuation(language: str) -> Step:
     except ImportError:
         raise UserError("normalise.punctuation needs the package sacremoses: pip install sacremoses") from None
 
-    known = PUNCTUATED.get(re.split("[-_.@]", language.lower())[0], "")
+    known = found if (found := language_of(language)) in OWN_RULES else ""
     script = MosesPunctNormalizer(known, perl_parity=True)
     # In the script, the rules of German for quotes are those of all other languages. sacremoses lacks this.
     quotes = [] if known else script.DE_ES_FR_QUOTATION_FOLLOWED_BY_COMMA

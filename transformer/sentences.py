@@ -15,6 +15,7 @@ from functools import cache
 from itertools import islice
 
 from transformer.abbreviations import WORDS
+from transformer.languages import language_of
 
 BREAK = re.compile(r"([\n\r\v\f\x85\u2028\u2029]\s*)")
 WIDE = "。！？｡।॥။។"  # no white space has to follow these
@@ -30,11 +31,6 @@ NEAR = 64  # characters before and after a mark that are looked at
 ORDINALS = re.compile("de|lb|da|nb|nn|no|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu")
 VOWELLESS = re.compile("cs|sk|sl|hr|sr|bs|mk|bg")
 UNSPACED = re.compile("zh|yue|wuu|lzh|ja")
-
-
-def language_of(code: str) -> str:
-    """The code of a language without script and region."""
-    return re.split("[-_]", code.lower())[0]
 
 
 @cache

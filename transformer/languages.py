@@ -1,0 +1,19 @@
+"""Codes of the languages about which this package has rules. pipeline/settings/languages.py knows all others."""
+
+import re
+
+# The two-letter code of ISO 639-1 (or the code of ISO 639-3 where there is none), and the codes that mean the same: those
+# of ISO 639-2 and 639-3, and, for a macrolanguage, its principal member (the CLDR's aliases).
+CODES = (
+    "ar ara arb, bg bul, bs bos, cs ces cze, da dan, de deu ger, el ell gre, en eng, es spa, et est ekk, eu eus baq, "
+    "fi fin, fo fao, fr fra fre, hi hin, hr hrv, hu hun, is isl ice, it ita, ja jpn, lb ltz, lv lav lvs, mk mkd mac, "
+    "nb no nob nor, nl nld dut, nn nno, pl pol, pt por, ro ron rum mo mol, ru rus, sk slk slo, sl slv, sr srp, sv "
+    "swe, tr tur, uk ukr, yue, zh zho chi cmn, wuu, lzh"
+)
+LANGUAGES = {code: codes.split()[0] for codes in CODES.split(", ") for code in codes.split()}
+
+
+def language_of(code: str) -> str:
+    """The language of a code such as de, deu, de-AT, DE_at or deu_Latn. An unknown language is its lower-cased code."""
+    language = re.split("[-_.@]", code.lower())[0]
+    return LANGUAGES.get(language, language)
