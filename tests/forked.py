@@ -58,7 +58,10 @@ def start() -> None:
     program = place / PROGRAM
     program.write_text(SOURCE.format(python=sys.executable, path=str(place / SOCKET)))
     program.chmod(0o755)
-    clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    from transformer.config.arithmetic import VARIABLES  # not in the server, where a test may edit it
+
+    left_out = ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_L2_SIZE")
+    clean = {key: value for key, value in os.environ.items() if key not in left_out} | VARIABLES
     server = subprocess.Popen([sys.executable, __file__, place], stdin=subprocess.PIPE, env=clean)
     assert server.stdin
     atexit.register(shutil.rmtree, place, ignore_errors=True)
@@ -139,8 +142,9 @@ def answered(connection: socket.socket, place: Path) -> int:
 def status_of(module: str, arguments: list[str], folder: str, environment: dict[str, str]) -> int:
     """Run a module as the main program of this process. Returns the exit status of `python -m`."""
     os.chdir(folder)
+    arithmetic = {key: os.environ[key] for key in os.environ if key.startswith(("ATEN_", "MKL_", "ONEDNN_", "OPENBLAS_"))}
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(environment | arithmetic)  # with which the server has imported numpy and torch
     sys.argv = [module, *arguments]
     sys.path[:1] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.orig_argv = [sys.executable, "-m", module, *arguments]

@@ -18,6 +18,7 @@ import pytest
 from dvc.dependency import param
 from dvc.repo import Repo
 
+from pipeline import code
 from tests.projects import STAGES, Project
 
 AS_SCRIPT = """\
@@ -77,7 +78,7 @@ class StubProject(Project):
     def prepare(self) -> None:
         (self.root / "stub.py").write_text(STUB)
         for stage in STAGES[1:]:  # `code` is no stub
-            script = self.root / f"pipeline/{stage}.py"
+            script = self.root / code.scripts()[stage]
             script.write_text(AS_SCRIPT + script.read_text(encoding="utf-8"), encoding="utf-8")
 
     def copy(self, root: Path) -> "StubProject":

@@ -360,7 +360,7 @@ def test_what_is_declared_is_read_and_written(made, folder):
 
 def test_a_module_that_runs_is_in_the_digest_and_one_outside_gives_and_reads_nothing(made):
     for stage, seen in made[2].items():
-        assert seen.modules <= code.closure(stage.partition("@")[0]), stage
+        assert seen.modules <= code.closure(code.scripts()[stage.partition("@")[0]]).keys(), stage
         assert seen.opened_by_listed == set(), stage
         assert [place for place in seen.returned_by_listed if not place.split(":")[0].endswith(tuple(RETURNED))] == [], (
             stage

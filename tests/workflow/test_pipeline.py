@@ -67,7 +67,7 @@ def test_each_stage_is_a_script_that_is_checked_first_and_says_what_it_needs_of_
 
     An output that persists has no run cache, and one that is not cached is made again by a clone.
     """
-    assert {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"} == set(STAGES)
+    assert {*code.scripts(), "code"} == set(STAGES)
     for name, stage in stages().items():
         kind = name.partition("@")[0]
         assert kind in STAGES and commands(stage)[:-1] == ["python -m pipeline.commands.check"] * ("@" in name), name
