@@ -29,14 +29,14 @@ PACKAGES = ("pipeline", "transformer")
 # of torch and numpy are recorded with the times of a run: an update of them should not cost days of training.
 LIBRARIES = ("sacrebleu", "sacremoses", "sentencepiece")
 
-# These modules check settings, show progress, assign GPUs or call MLflow and Slurm. They do not change a result, so an
+# These modules check settings, show progress, assign GPUs or call followers and Slurm. They do not change a result, so an
 # edit to one of them, or to a module that only they import, makes no stage stale.
 CHANGE_NO_RESULT = {
     Path("pipeline/__init__.py"),
     Path("pipeline/code.py"),
     Path("pipeline/settings/check.py"),
-    Path("pipeline/extras/tracking/client.py"),
     Path("pipeline/running/devices.py"),
+    Path("pipeline/running/followers.py"),
     Path("pipeline/running/progress.py"),
     Path("pipeline/orchestrating/slurm.py"),
     Path("pipeline/running/stage.py"),

@@ -1,11 +1,11 @@
-"""Collect the results of decodings, values and searches into one small file each, which git tracks.
+"""Collect the results of decodings and of extras, such as searches, into one small file each, which git tracks.
 
     python -m pipeline.collect --scores scores --sets data/sets --out results
 
-Reads the score files of the decodings, values and searches that params.yaml selects, and the evaluation sets.
+Reads the score files of the decodings and entries of extras that params.yaml selects, and the evaluation sets.
 
-Writes decodings/NAME.json, values/NAME.json and searches/NAME.json in --out; the files of other entries stay. The file
-of a decoding also holds facts that depend on other decodings of the same set, such as its search errors.
+Writes decodings/NAME.json, and NAME.json in the folder of each extra, in --out; the files of other entries stay. The
+file of a decoding also holds facts that depend on other decodings of the same set, such as its search errors.
 """
 
 import argparse
@@ -14,9 +14,8 @@ from pathlib import Path
 from pipeline.reporting import decoder_facts
 from pipeline.running import stage
 from pipeline.settings.params import load
+from pipeline.settings.registry import parts
 from transformer.files import read_json, write_json
-
-COPIED = {"values": "values", "reverse_values": "values", "searches": "searches"}  # blocks, and their folders
 
 
 def collect_decodings(params: dict, scores: Path, sets: Path, out: Path) -> None:
@@ -29,11 +28,12 @@ def collect_decodings(params: dict, scores: Path, sets: Path, out: Path) -> None
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    for folder in ("decodings", *COPIED.values()):
+    copied = {each.FOLDER: each.BLOCKS for each in parts("pipeline.extras.*.collected")}
+    for folder in ("decodings", *copied):
         (arguments.out / folder).mkdir(parents=True, exist_ok=True)
     collect_decodings(params, arguments.scores, arguments.sets, arguments.out)
-    for block, folder in COPIED.items():
-        for name in params[block]:
+    for folder, blocks in copied.items():
+        for name in (name for block in blocks for name in params[block]):
             content = read_json(arguments.scores / folder / f"{name}.json")
             write_json(arguments.out / folder / f"{name}.json", {"name": name, **content})
 

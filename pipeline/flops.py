@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline.costs.flops import Lengths, forward_flops, training_flops
-from pipeline.extras.tracking import client as tracking
-from pipeline.running import stage
+from pipeline.running import followers, stage
 from pipeline.settings.score_files import entry, within
 from transformer.config.model import ModelConfig
 from transformer.config.reading import Limits, hints, read_saved
@@ -53,7 +52,7 @@ def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
 def main(arguments: argparse.Namespace) -> None:
     counted = counted_of(arguments.training, arguments.corpus)
     write_json(arguments.out, {"analytic": counted})
-    tracking.mirror(arguments.training)
+    followers.mirror(arguments.training)
     print(f"{arguments.run}: {counted['training_flops']:.2e} operations counted")
 
 

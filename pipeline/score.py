@@ -16,8 +16,7 @@ test_filtered is present if the test set has a filtered part. metrics.json holds
 import argparse
 from pathlib import Path
 
-from pipeline.extras.tracking import client as tracking
-from pipeline.running import stage
+from pipeline.running import followers, stage
 from pipeline.scoring.curves import read_curve, write_plots
 from pipeline.scoring.of_sets import of_test_set, set_scores
 from pipeline.settings.params import load
@@ -46,7 +45,7 @@ def main(arguments: argparse.Namespace) -> None:
     described = arguments.translations / "translations.json"
     perplexity = entry(read_json(described), "dev.average.perplexity", float, str(described))
     write_json(arguments.metrics, {**of_test_set(table["test"]["average"]), "dev_perplexity": perplexity, **losses})
-    tracking.mirror(arguments.out.parent)
+    followers.mirror(arguments.out.parent)
 
 
 if __name__ == "__main__":

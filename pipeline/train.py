@@ -27,8 +27,7 @@ from typing import Any
 import torch
 
 from pipeline import code
-from pipeline.extras.tracking import client as tracking
-from pipeline.running import hardware, stage
+from pipeline.running import followers, hardware, stage
 from pipeline.running.progress import Progress, warn
 from pipeline.running.times import write_times
 from pipeline.settings.machine import MachineConfig, machine
@@ -191,7 +190,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         training = trainer(model, config, arguments, place, options, group)
         group.wait()
         description = {"settings": settings, "data_sum": binarised["sum"]}
-        with tracking.following(run, training.store.log, description):
+        with followers.following(run, training.store.log, description):
             if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
         publish(training, binarised, arguments.out)

@@ -21,13 +21,13 @@ import numpy as np
 
 from pipeline.commands.status import states
 from pipeline.costs.flops import Lengths, forward_flops, training_flops
-from pipeline.extras.search.settings import search, trial_settings
 from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
 from pipeline.running.times import duration, training_times
 from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, text_corpus
+from pipeline.settings.registry import parts
 from pipeline.settings.score_files import content, within
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import study, with_studies
@@ -146,18 +146,17 @@ def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
 
 
 def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[str, Job]:
-    """The costs of the trainings and searches among the stages. `rate` is the operations per second of a process here."""
+    """The costs of the stages that train, those of extras among them. `rate`: operations per second of a process here."""
     found, processes = dict[str, Job](), machine(params).nodes * machine(params).processes
+    planned = {each.STAGE: each.trainings for each in parts("pipeline.extras.*.planned")}
     for name in stages:
         kind, _, key = name.partition("@")
         if kind == "train":
             data, model, config = run_settings(params, key)
             found[name] = training(model, config, sizes(params, data), rate * processes)
-        elif kind == "tune":
-            chosen = search(params, key)
-            model, config = trial_settings(params, key, chosen, {})
-            trial = training(model, config, sizes(params, chosen.corpus), rate)
-            found[name] = {"time here": chosen.trials * trial["time here"]}
+        elif kind in planned:
+            number, data, model, config = planned[kind](params, key)
+            found[name] = {"time here": number * training(model, config, sizes(params, data), rate)["time here"]}
     return found
 
 
@@ -175,11 +174,12 @@ def table(jobs: Mapping[str, Job]) -> list[str]:
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
+    kinds = {"train": "runs"} | {each.STAGE: each.BLOCK for each in parts("pipeline.extras.*.planned")}
     if arguments.study:
         settings = with_studies(params)
         check_study(settings, arguments.study)
         params = {**params, **study(settings, arguments.study)}
-        todo = [*(f"train@{run}" for run in params["runs"]), *(f"tune@{name}" for name in params["searches"])]
+        todo = [f"{kind}@{name}" for kind, block in kinds.items() for name in params[block]]
         last = "All of the study is counted, whether or not DVC has its results."
     else:
         known = [state for state in states() if state.stage != "code"]
@@ -187,7 +187,7 @@ def main(arguments: argparse.Namespace) -> None:
         perhaps = sum(state.kind == "waiting" and state.made for state in known)
         where = f", {perhaps} of them only if earlier stages change their outputs" if perhaps else ""
         last = f"{len(todo)} of {len(known)} stages would run{where}; {len(known) - len(todo)} are up to date."
-    if any(name.startswith(("train@", "tune@")) for name in todo):
+    if any(name.partition("@")[0] in kinds for name in todo):
         rate, origin = last_rate() or rate_of_product(params)
         print(*table(jobs(params, todo, rate)), f"Times here: at {rate / 1e9:,.0f} GFLOP/s, from {origin}.", sep="\n")
     print(last)

@@ -10,14 +10,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.extras.search import section as searches
 from pipeline.reporting import decodings, figures, paper_tables, run_tables, studies, views
 from pipeline.reporting.figures import reliability
 from pipeline.reporting.tables import FORMULA
 from pipeline.settings.studies import described
 
 TEMPLATES = Path(__file__).parent / "templates"
-MODULES = decodings, figures, paper_tables, reliability, run_tables, searches, studies, views  # for the templates
+MODULES = decodings, figures, paper_tables, reliability, run_tables, studies, views  # for the templates
 
 
 def page(template: str, **content: Any) -> str:

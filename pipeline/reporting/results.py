@@ -20,6 +20,7 @@ from pipeline.costs.training_cost import Cost, cost, timing_of
 from pipeline.reporting.published import LOWER, LOWER_CASED
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.scoring.intervals import Score
+from pipeline.settings.registry import parts
 from pipeline.settings.score_files import rounded, within
 from pipeline.settings.selection import bpe_dropout, run_settings
 from transformer.config.model import ModelConfig
@@ -66,11 +67,10 @@ class Results:
     curves: Mapping[str, pd.DataFrame]
     statistics: Mapping[str, Mapping[tuple[str, str, str], np.ndarray]]
     decodings: Mapping[str, dict]
-    values: Mapping[str, dict]
-    searches: Mapping[str, dict]
+    extras: Mapping[str, Mapping[str, dict]]  # the files of each extra, by its folder
 
     def of(self, names: Sequence[str]) -> "Results":
-        """The results of these runs, in this order, with all decodings, values and searches."""
+        """The results of these runs, in this order, with all decodings and the files of all extras."""
         scores = self.scores[self.scores["run"].isin(names)]
         return dataclasses.replace(self, runs=self.runs.loc[list(names)], scores=scores)
 
@@ -161,9 +161,10 @@ def load_results(params: Mapping, results: Path) -> Results:
                         for measure, of in known.get(key, {}).items()
                     }
         rows.append({"run": name, **row})
-    others = ("decodings", "values", "searches")
-    found = ({path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in others)
-    return Results(frame(rows, COLUMNS).set_index("run"), frame(scores, SCORES), curves, statistics, *found)
+    folders = ("decodings", *(each.FOLDER for each in parts("pipeline.extras.*.collected")))
+    extras = {of: {path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in folders}
+    found = curves, statistics, extras.pop("decodings"), extras
+    return Results(frame(rows, COLUMNS).set_index("run"), frame(scores, SCORES), *found)
 
 
 def frame(rows: Sequence[Mapping], columns: Sequence[str]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """What the templates of the report's pages show: all that is known of the runs of params.yaml, and of all runs by study."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ from pipeline.reporting.figures import attention, curves
 from pipeline.reporting.figures import changes as changes_plot
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
+from pipeline.reporting.tables import Table
 from pipeline.settings.params import text_corpus
+from pipeline.settings.registry import parts
 from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
 
@@ -59,10 +61,17 @@ def own_studies(params: Mapping[str, Any], own: Results) -> list[Study]:
     return [Study(text, own.of(names), list(names), {}, {}) for text, names in groups]
 
 
-def of_kind(params: Mapping[str, Any], results: Results, kind: str, selected: bool) -> dict[str, Any]:
-    """The decodings, values or searches of params.yaml, or the others."""
-    names = {*params[kind], *params["reverse_values"]}  # these are among the values
-    return {name: each for name, each in getattr(results, kind).items() if (name in names) == selected}
+def of_blocks(params: Mapping[str, Any], files: Mapping[str, Any], selected: bool, *blocks: str) -> dict[str, Any]:
+    """The files of the entries of these blocks of params.yaml, or the others."""
+    names = {name for block in blocks for name in params[block]}
+    return {name: each for name, each in files.items() if (name in names) == selected}
+
+
+def of_extras(params: Mapping[str, Any], results: Results, selected: bool) -> Iterator[tuple[str, str, list[Table]]]:
+    """The folder, the title and the tables of each extra that has a section of the pages."""
+    for section in parts("pipeline.extras.*.section"):
+        if files := of_blocks(params, results.extras[section.FOLDER], selected, *section.BLOCKS):
+            yield section.FOLDER, section.TITLE, section.tables(files)
 
 
 def samples(own: Results, scores: Path) -> dict[tuple[str, str, str], list[Line]]:

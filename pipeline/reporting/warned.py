@@ -39,7 +39,7 @@ class Warned(NamedTuple):
 
 def of_stages(params: Mapping[str, Any], scores: Path = Path("scores")) -> list[Warned]:
     """What the stages warn of whose names params.yaml selects, a large share of pairs left out first."""
-    stages = [f"{kind}@{name}" for kind, (block, _) in FILES.items() for name in params[block]]
+    stages = [f"{kind}@{name}" for kind, (block, _) in FILES.items() for name in params.get(block, ())]
     return large_first([each for stage in stages for each in of_stage(stage, scores)])
 
 

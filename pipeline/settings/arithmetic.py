@@ -26,7 +26,7 @@ STAGES = {
 
 def prepare(module: str, arguments: Sequence[str]) -> None:
     """Set the environment of `python -m MODULE ENTRY ...` if it is a stage in portable arithmetic."""
-    stage = module.rpartition(".")[2]
+    stage = module.rpartition(".")[2]  # the stage of an extra is in the folder of the extra
     if stage not in STAGES or not arguments:
         return
     from pipeline.settings.params import load  # no other module needs params.yaml at its start

@@ -3,14 +3,12 @@
 from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any
 
-from pipeline.extras.back_translation.settings import BackTranslation
-from pipeline.extras.search.settings import Search
-from pipeline.extras.values.settings import BaseValue, ReverseValue, Value
 from pipeline.settings.decodings import Decoding, Samples
 from pipeline.settings.download import DownloadConfig, SetConfig
 from pipeline.settings.machine import MachineConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import Name
+from pipeline.settings.registry import CORPUS, MODEL, Block, parts
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.settings.selection import Run
 from pipeline.settings.vocabulary import VocabularyConfig
@@ -32,8 +30,8 @@ Decoders = make_dataclass(
 
 
 @dataclass(frozen=True)
-class Base:
-    """`base`: the settings from which corpora, models and the lines of other blocks differ."""
+class CoreBase:
+    """`base` without extras: the settings from which corpora, models and the lines of other blocks differ."""
 
     normalise: NormaliseConfig
     vocabulary: VocabularyConfig
@@ -42,7 +40,6 @@ class Base:
     averaging: AveragingConfig
     decoding: DecodingConfig
     decoders: Decoders  # type: ignore[valid-type]
-    value: BaseValue
     scoring: ScoringConfig
 
 
@@ -70,35 +67,25 @@ class Model:
     decoding: Differences[DecodingConfig]
 
 
-@dataclass(frozen=True)
-class EnsembleConfig:
-    """An entry of `ensembles`: two model folders below models/ (RUN/average), whose probabilities are averaged."""
+EXTRAS = parts("pipeline.extras.*.blocks")
+ADDED: dict[str, Block] = {name: block for extra in EXTRAS for name, block in extra.BLOCKS.items()}
 
-    first: str
-    second: str
+# The blocks with the corpora of runs, and how a message calls their entries
+CORPORA = ("corpora", *(name for name, block in ADDED.items() if block.beside == "corpora"))
+OF_RUNS = f"in {' or '.join(CORPORA)}"
 
-
-@dataclass(frozen=True)
-class ReverseScore:
-    """An entry of `reverse_scores`: a run of the reverse direction (RUN/average) scores the decodings of a set."""
-
-    model: str
-    set: str
-
-
-# The blocks that a study selects, with the class of their entries. A study must have `runs`.
-STUDY: dict[str, Any] = {
-    "runs": Run,
-    "sets": SetConfig,
-    "ensembles": EnsembleConfig,
-    "values": Value,
-    "reverse_values": ReverseValue,
-    "decodings": Decoding,
-    "reverse_scores": ReverseScore,
-    "back_translations": BackTranslation,
-    "searches": Search,
+# The blocks that a study selects. A study must have `runs`.
+STUDY: dict[str, Block] = {
+    "runs": Block(Run, {"corpus": OF_RUNS, "model": MODEL}, beside="runs"),
+    "sets": Block(SetConfig, {"corpus": CORPUS}),
+    "decodings": Block(Decoding, {"model": "a model here", "set": "a set"}, beside="runs", folder="decodings"),
+    **ADDED,
 }
-SELECTED: dict[str, Any] = {block: dict[Name, of] for block, of in STUDY.items()}  # type: ignore[valid-type]
+
+added = [(key, kind) for extra in EXTRAS for key, kind in getattr(extra, "BASE", {}).items()]
+Base = make_dataclass("Base", added, bases=(CoreBase,), frozen=True)
+
+SELECTED: dict[str, Any] = {name: dict[Name, block.entry] for name, block in STUDY.items()}  # type: ignore[name-defined]
 OPTIONAL = {block: of | None for block, of in SELECTED.items() if block != "runs"}
 FIXED = {"corpora": dict[Name, Corpus], "models": dict[Name, Model], "machine": MachineConfig, "base": Base}
 FIXED |= {block: dict[str, Positive] for block in ("hardware", "peak_tflops")}  # TFLOPS by GPU, sustained and at most

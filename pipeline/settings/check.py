@@ -10,25 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, get_args, get_origin
 
-from pipeline.settings.blocks import FIXED, STUDY, Corpus, Model, Params, Study
+from pipeline.settings.blocks import CORPORA, FIXED, OF_RUNS, STUDY, Corpus, Model, Params, Study
 from pipeline.settings.comparisons import OWN, comparisons
 from pipeline.settings.params import Name, require_named, section
+from pipeline.settings.registry import AVERAGE, CORPUS, MODEL
 from pipeline.settings.studies import STUDIES, study
 from transformer.config.reading import Differences, UserError, at, convert, hints, require, together
-
-AVERAGE = "the average of a run"
-# The keys that name another entry, and what the name must be, as in `names`
-REFERENCES = {
-    "runs": {"corpus": "in corpora or back_translations", "model": "in models"},
-    "back_translations": {"corpus": "in corpora", "run": "in runs"},
-    "sets": {"corpus": "in corpora"},
-    "ensembles": {"first": AVERAGE, "second": AVERAGE},
-    "values": {"model": AVERAGE, "corpus": "in corpora"},
-    "reverse_values": {"model": AVERAGE, "reverse": AVERAGE, "corpus": "in corpora"},
-    "decodings": {"model": "a model here", "set": "a set"},
-    "reverse_scores": {"model": AVERAGE, "set": "the set of a decoding"},
-    "searches": {"corpus": "the corpus of a run", "model": "in models"},  # the user compares the best trial with this run
-}
 
 NOT_IN_RUN_CACHE = ("size", "nfiles")  # DVC leaves keys with these names out of the key of its run cache
 
@@ -99,9 +86,9 @@ def unseen_by_dvc(values: Any, where: str) -> Iterator[Check]:
 def references(params: Mapping) -> Iterator[Check]:
     """Yield a check of each name of another entry."""
     valid = names(params)
-    for block, kinds in REFERENCES.items():
+    for block, of in STUDY.items():
         for name, line in params[block].items():
-            for key, kind in kinds.items():
+            for key, kind in of.names.items():
                 if isinstance(line[key], str):
                     yield partial(require_named, line[key], valid[kind], kind, f"params.yaml: {block}.{name}.{key}: ")
 
@@ -109,15 +96,16 @@ def references(params: Mapping) -> Iterator[Check]:
 def names(params: Mapping) -> dict[str, list[str]]:
     """Return the names of each kind that the selected entries can name."""
     averages = [f"{run}/average" for run in params["runs"]]
-    models = averages + [f"ensembles/{name}" for name in params["ensembles"]]
-    models += [f"values/{name}" for block in ("values", "reverse_values") for name in params[block]]
+    makers = [(key, block.folder) for key, block in STUDY.items() if block.models]
+    models = averages + [f"{folder}/{name}" for key, folder in makers for name in params[key]]
     of_runs = list(dict.fromkeys(line["corpus"] for line in params["runs"].values()))
-    used = [*of_runs, *(line["corpus"] for line in params["back_translations"].values())]
-    with_sets = [name for name in params["corpora"] if name in used] + [*params["back_translations"]]
+    made = [(name, line) for block in CORPORA[1:] for name, line in params[block].items()]
+    used = [*of_runs, *(line["corpus"] for _, line in made)]
+    with_sets = [name for name in params["corpora"] if name in used] + [name for name, _ in made]
     return {
-        "in corpora": [*params["corpora"]],
-        "in corpora or back_translations": [*params["corpora"], *params["back_translations"]],
-        "in models": [*params["models"]],
+        CORPUS: [*params["corpora"]],
+        OF_RUNS: [name for block in CORPORA for name in params[block]],
+        MODEL: [*params["models"]],
         "in runs": [*params["runs"]],
         AVERAGE: averages,
         "a model here": models,

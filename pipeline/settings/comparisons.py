@@ -3,27 +3,24 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
-from pipeline.extras.back_translation.settings import decoder
-from pipeline.extras.search.settings import search
-from pipeline.extras.values.settings import value_run
-from pipeline.settings.decodings import decoding_run, unguided
-from pipeline.settings.params import languages, require_named, section, text_corpus
+from pipeline.settings.blocks import CORPORA, STUDY
+from pipeline.settings.decodings import decoding_run
+from pipeline.settings.models import corpus_of_set, require_languages
+from pipeline.settings.params import languages, require_named, section
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import corpora_needed
-from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.reading import UserError, require, shown
 from transformer.config.training import AveragingConfig
 
 OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 
 # An entry of one of these blocks has a name that no other of them has: results/ and the terminal show only the name
-OWN_NAMES = (("corpora", "back_translations"), ("runs", "decodings", "reverse_values", "values", "searches"))
+OWN_NAMES = (CORPORA, tuple(name for name, block in STUDY.items() if block.beside == "runs"))
 
 # What the folders models/, scores/ and work/ hold besides runs
-FOLDERS = ["code", "corpora", "decodings", "downloads", "ensembles", "logs"]
-FOLDERS += ["progress", "reverse_scores", "searches", "times", "values"]
+FOLDERS = ["code", "corpora", "downloads", "logs", "progress", "times"]
+FOLDERS += [block.folder for block in STUDY.values() if block.folder]
 
 
 def comparisons(params: Mapping) -> Iterator[Callable[[], None]]:
@@ -35,7 +32,8 @@ def comparisons(params: Mapping) -> Iterator[Callable[[], None]]:
         others = taken(params, block)
         for name in params[block]:
             yield partial(require_free, block, name, others)
-            yield partial(function, params, name, f"params.yaml: {block}.{name}")
+            if function:
+                yield partial(function, params, name, f"params.yaml: {block}.{name}")
 
 
 def taken(params: Mapping, block: str) -> dict[str, str]:
@@ -45,7 +43,7 @@ def taken(params: Mapping, block: str) -> dict[str, str]:
     if block == "runs":
         found |= dict.fromkeys(FOLDERS, "a folder of models/, scores/ or work/")
     if block == "sets":  # the set would overwrite the folder of the other
-        corpora = (*params["corpora"], *params["back_translations"])
+        corpora = [name for block in CORPORA for name in params[block]]
         found |= {f"{corpus}-{part}": f"a set of the corpus {corpus}" for corpus in corpora for part in OWN}
     return found
 
@@ -75,9 +73,10 @@ def check_run(params: Mapping, name: str, where: str) -> None:
 
 
 def check_corpora_in_use(params: Mapping) -> None:
-    """Check that `corpora_in_use` lists exactly the corpora of `runs` and `back_translations`. DVC cannot derive them."""
+    """Check that `corpora_in_use` lists exactly the corpora of the runs and back-translations. DVC cannot derive them."""
     in_use, needed = params["corpora_in_use"], corpora_needed(params)
-    expected = f"[{', '.join(needed)}], the corpora of `runs` and `back_translations`, is expected"
+    blocks = " and ".join(f"`{block}`" for block in ("runs", *CORPORA[1:]))
+    expected = f"[{', '.join(needed)}], the corpora of {blocks}, is expected"
     require(sorted(in_use) == sorted(needed), "params.yaml: corpora_in_use", in_use, expected)
 
 
@@ -87,26 +86,6 @@ def check_set(params: Mapping, name: str, where: str) -> None:
     if archive is not None:
         known = list(params["corpora"][corpus]["download"].get("archives") or {})
         require_named(archive, known, f"an archive of corpora.{corpus}", f"{where}.archive: ")
-
-
-def check_ensemble(params: Mapping, name: str, where: str) -> None:
-    first, second = (corpus_of(params, params["ensembles"][name][key]) for key in ("first", "second"))
-    if first != second:
-        raise UserError(f"{where}: the corpora are {first} and {second}; two runs with the same corpus are expected")
-
-
-def check_value(params: Mapping, name: str, where: str) -> None:
-    """Check a value. Its corpus must be the corpus of the run in `model`.
-
-    If this run is trained on a back-translation, the corpus must be the corpus that the back-translation extends.
-    """
-    value = value_run(params, name)
-    unguided(value.samples, f"{where}.samples")
-    expected = text_corpus(params, corpus_of(params, value.model))
-    if value.corpus != expected:
-        raise UserError(f"{where}.corpus: {shown(value.corpus)} is not the corpus of the run; {expected!r} is expected")
-    if value.reverse:
-        require_reverse(params, value.reverse, value.corpus, f"{where}.reverse")
 
 
 def check_decoding(params: Mapping, name: str, where: str) -> None:
@@ -120,70 +99,9 @@ def check_decoding(params: Mapping, name: str, where: str) -> None:
     require_languages(params, decoding.model, languages(params, corpus_of_set(params, decoding.set)), f"{where}.model")
 
 
-def check_reverse_score(params: Mapping, name: str, where: str) -> None:
-    """Check a line of `reverse_scores`. Its set must occur in no other line.
-
-    Its run must translate from the target language to the source language of the set.
-    """
-    model, chosen = (params["reverse_scores"][name][key] for key in ("model", "set"))
-    for other, values in params["reverse_scores"].items():
-        if other != name and values["set"] == chosen:
-            raise UserError(f"{where}.set: {chosen} is also the set of {other}; one line for each set is expected")
-    require_reverse(params, model, corpus_of_set(params, chosen), f"{where}.model")
-
-
-def check_back_translation(params: Mapping, name: str, where: str) -> None:
-    """Check a back-translation. Its run must translate in the reverse direction; DVC refuses one trained on it."""
-    line = params["back_translations"][name]
-    decoder(params, name)
-    require_reverse(params, line["run"], name, f"{where}.run")
-    unknown = section(params, "corpora", line["corpus"], "vocabulary", VocabularyConfig).unknown
-    if line["tagged"] and unknown == "unk":
-        raise UserError(
-            f"{where}.tagged: true is not possible with the vocabulary of {line['corpus']}: with unknown: unk, the "
-            "tag, which is the unknown piece, occurs in text; use unknown: byte_fallback or tagged: false"
-        )
-
-
-def check_search(params: Mapping, name: str, _: str) -> None:
-    search(params, name)
-
-
-def corpus_of(params: Mapping[str, Any], model: str) -> str:
-    """Return the corpus of a run or of a model folder: RUN/average, ensembles/NAME or values/NAME."""
-    kind, _, name = model.partition("/")
-    if kind == "ensembles":
-        return corpus_of(params, params["ensembles"][name]["first"])
-    if kind == "values":
-        return {**params["reverse_values"], **params["values"]}[name]["corpus"]
-    return params["runs"][kind]["corpus"]
-
-
-def corpus_of_set(params: Mapping, name: str) -> str:
-    return params["sets"][name]["corpus"] if name in params["sets"] else name.rpartition("-")[0]
-
-
-def require_reverse(params: Mapping, model: str, corpus: str, where: str) -> None:
-    """Raise UserError unless a run or its model folder translates in the reverse direction of `corpus`."""
-    source, target = languages(params, corpus)
-    require_languages(params, model, (target, source), where)
-
-
-def require_languages(params: Mapping, model: str, expected: tuple[str, str], where: str) -> None:
-    found = languages(params, corpus_of(params, model))
-    if found != expected:
-        said = f"{model} translates {' to '.join(found)}; a run from {' to '.join(expected)} is expected"
-        raise UserError(f"{where}: {said}")
-
-
-CHECKS: dict[str, Callable[[Mapping, str, str], None]] = {
+CHECKS: dict[str, Callable[[Mapping, str, str], None] | None] = {
+    **{name: block.check for name, block in STUDY.items()},
     "runs": check_run,
-    "back_translations": check_back_translation,
     "sets": check_set,
-    "ensembles": check_ensemble,
-    "values": check_value,
-    "reverse_values": check_value,
     "decodings": check_decoding,
-    "reverse_scores": check_reverse_score,
-    "searches": check_search,
 }

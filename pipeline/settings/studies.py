@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.blocks import STUDY
+from pipeline.settings.blocks import CORPORA, STUDY
 from pipeline.settings.params import Name, load, require_named, text_corpus
 from transformer.config.reading import UserError, convert
 
@@ -32,5 +32,6 @@ def study(params: Mapping, name: str) -> dict:
 
 def corpora_needed(params: Mapping) -> list[str]:
     """Return the entries of `corpora` of which the runs and the back-translations are made."""
-    used = [*(line["corpus"] for line in params["runs"].values()), *params["back_translations"]]
+    used = [line["corpus"] for line in params["runs"].values()]
+    used += [name for block in CORPORA[1:] for name in params[block]]
     return list(dict.fromkeys(text_corpus(params, corpus) for corpus in used))

@@ -1,21 +1,20 @@
-"""Searches for settings and values of prefixes: tables of their files in results/."""
+"""The section of the report about searches for settings: a table of each file in results/searches."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from pipeline.extras.search import collected
 from pipeline.extras.search.settings import line
 from pipeline.reporting.tables import Table, table
 
+FOLDER, BLOCKS, TITLE = collected.FOLDER, collected.BLOCKS, "Searches for settings"
 METRICS = {"dev_loss": "dev loss", "dev_bleu": "dev BLEU"}
-OF_VALUES = (
-    "A value is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
-    "final score of a translation from its prefixes. It is measured on all prefixes of samples of the dev set. The "
-    "correlations with the final score are Pearson's: of the value, and of the length of the prefix. The calibration error "
-    "is the mean distance between mean value and mean score in ten intervals of the value, weighted by their prefixes."
-)
-MEASURED = ("prefixes", "correlation", "correlation of the length", "calibration error")  # of a value, on dev
+
+
+def tables(searches: Mapping[str, Mapping]) -> list[Table]:
+    return [*map(search_table, searches.values())]
 
 
 def search_table(search: Mapping[str, Any]) -> Table:
@@ -36,13 +35,3 @@ def search_table(search: Mapping[str, Any]) -> Table:
     ]
     places = dict.fromkeys(METRICS.values(), 4)
     return table(f"search-{name}", f"Search {name}", rows, notes, places=places, given=list(settings))
-
-
-def value_table(values: Mapping[str, Mapping]) -> Table:
-    """A row for each value."""
-    rows = [
-        {"value": name, "model": each["model"], "final score": each["settings"]["score"]}
-        | {label: each["dev"].get(label.replace(" the ", " ").replace(" ", "_")) for label in MEASURED}
-        for name, each in values.items()
-    ]
-    return table("values", "Values of prefixes", rows, [OF_VALUES], places=dict.fromkeys(MEASURED, 3))

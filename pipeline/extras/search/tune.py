@@ -20,8 +20,7 @@ from typing import Any
 from pipeline import code, train
 from pipeline.extras.search.settings import Search, search, trial_settings
 from pipeline.extras.search.trials import Trial, Trials, written
-from pipeline.extras.tracking import client as tracking
-from pipeline.running import hardware, stage
+from pipeline.running import followers, hardware, stage
 from pipeline.running.progress import Progress
 from pipeline.scoring.bleu import headline, measures
 from pipeline.settings.machine import MachineConfig, machine
@@ -183,7 +182,7 @@ def main(arguments: argparse.Namespace) -> int:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.trials} trials completed; the last one: {why}")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
-        tracking.mirror(arguments.out)
+        followers.mirror(arguments.out)
     return 0
 
 
