@@ -25,7 +25,7 @@ def page(template: str, **content: Any) -> str:
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     jinja.filters |= {"order": order, "prose": prose}
     jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES}
-    jinja.globals |= {"described": described, "count": count, "searches": searches}
+    jinja.globals |= {"described": described, "count": count}
     return jinja.get_template(template).render(**content, contents=[])  # the sections that are not empty
 
 

@@ -21,14 +21,16 @@ ORDER = ("attention", "layers", "model", "checkpoint", "step", "training")
 ESSAY = {"attention", "layers", "model"}  # which import torch, the settings and one another only
 
 # The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
+# The core ends with the commands: what an extra adds to it comes by a pattern such as `pipeline.extras.*.blocks`.
 ROOMS = [
     {"code", "settings"},
-    {"workflow"},
-    {"corpora", "training", "costs", "tracking"},
+    {"running and orchestrating"},
+    {"text", "training", "costs"},
     {"scoring"},
-    {"reporting", "serving"},
+    {"reporting"},
     {"a stage"},
     {"commands"},
+    {"extras"},
 ]
 
 
@@ -67,7 +69,8 @@ def test_each_stage_is_a_script_that_is_checked_first_and_says_what_it_needs_of_
 
     An output that persists has no run cache, and one that is not cached is made again by a clone.
     """
-    assert {*code.scripts(), "code"} == set(STAGES)
+    assert {"code", *code.scripts()} == set(STAGES)
+    assert {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"} <= set(STAGES)
     for name, stage in stages().items():
         kind = name.partition("@")[0]
         assert kind in STAGES and commands(stage)[:-1] == ["python -m pipeline.commands.check"] * ("@" in name), name
@@ -115,8 +118,8 @@ def room(path: str) -> str:
     """The folder of a module of the pipeline."""
     if path in ("pipeline/code.py", "pipeline/running/meaning.py"):
         return "code"
-    folders = path.split("/")[1:-1]
-    return folders[0] if folders else "a stage"
+    first, *_ = *path.split("/")[1:-1], "a stage"
+    return "running and orchestrating" if first in ("running", "orchestrating") else first
 
 
 def test_rooms_of_the_pipeline_import_one_way():
@@ -126,6 +129,8 @@ def test_rooms_of_the_pipeline_import_one_way():
         for module in imported(path) - {"pipeline/__init__.py"}:
             if module.startswith("pipeline/") and room(module) != room(here):
                 assert order[room(module)] < order[room(here)], f"{here} imports {module}"
+        named = re.findall(r"pipeline[./]extras[./][a-z]\w*", path.read_text(encoding="utf-8"))
+        assert not named or room(here) == "extras", f"{here} names {named[0]}"
 
 
 # DVC and Snakemake together
