@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from pipeline import code
 from pipeline.running import hardware
 from pipeline.running.times import read_times
-from pipeline.settings import arithmetic as settings
+from pipeline.settings import arithmetic as chosen
 from pipeline.settings.arithmetic import portable
 from pipeline.settings.machine import machine
 from tests.projects import ROOT
@@ -105,10 +105,10 @@ def test_the_arithmetic_of_a_stage_follows_from_its_settings(params, stage, name
 def test_each_stage_with_this_setting_is_known_by_its_module_in_whatever_folder(monkeypatch):
     asked: list[str] = []
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(settings, "portable", lambda params, stage, name: asked.append(stage))
+    monkeypatch.setattr(chosen, "portable", lambda params, stage, name: asked.append(stage))
     for path in code.scripts().values():
-        settings.prepare(".".join(path.with_suffix("").parts), ["any"])
-    assert sorted(asked) == sorted(settings.STAGES)
+        chosen.prepare(".".join(path.with_suffix("").parts), ["any"])
+    assert sorted(asked) == sorted(chosen.STAGES)
 
 
 def test_what_keeps_a_process_from_portable_arithmetic_is_said_once(params, monkeypatch, capsys):
