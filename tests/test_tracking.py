@@ -19,7 +19,7 @@ from pipeline.extras.tracking.trainings import mirror_live, mirror_run, read_cur
 from pipeline.running.times import write_times
 from tests import in_process
 from tests.projects import ROOT
-from tests.settings.test_searches import SEARCH, result
+from tests.searches import SEARCH, result
 from transformer.config.reading import UserError
 from transformer.files import write_json, write_lines
 

@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from pipeline.commands import schema, study
+from pipeline.settings.blocks import ADDED
 from pipeline.settings.check import check
 from pipeline.settings.params import parse
 from pipeline.settings.studies import with_studies
@@ -188,7 +189,8 @@ def test_impossible_values_are_refused(small, place, value, expected):
     assert any(expected in line for line in said), said
 
 
-FOLDERS = ["code", "corpora", "decodings", "downloads", "ensembles", "logs", "progress", "searches", "times", "values"]
+FOLDERS = ["code", "corpora", "decodings", "downloads", "logs", "progress", "times"]
+FOLDERS += sorted({block.folder for block in ADDED.values()} - {""})
 NAMES = ["../up", "..", "a\n", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None]
 
 
