@@ -34,7 +34,7 @@ Facts = dict[str, Any]
 def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
     """The facts of the decodings of params.yaml, by name."""
     made = {name: read_json(scores / "decodings" / name / "decoding.json") for name in params["decodings"]}
-    files = [read_json(scores / "reverse_scores" / f"{name}.json") for name in params["reverse_scores"]]
+    files = [read_json(scores / "reverse_scores" / f"{name}.json") for name in params.get("reverse_scores", ())]
     reverse = {name: fmean(values) for file in files for name, values in file["decodings"].items()}
     found = dict[str, Facts]()
     for group in dict.fromkeys((each["model"], each["set"]) for each in made.values()):
