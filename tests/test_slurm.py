@@ -83,7 +83,9 @@ def needs(name: str) -> dict:
 
 def submitted(name: str, **differences: object) -> set[str]:
     """The options by which Snakemake's plugin submits a stage, with these settings of `machine`."""
-    requests = slurm.requests(f"{name}@x", needs(name), machine({"machine": load()["machine"] | differences}))
+    requests = slurm.requests(
+        f"{name}@x", needs(name) | {"threads": 2}, machine({"machine": load()["machine"] | differences})
+    )
     threads = requests.pop("threads")
 
     class Resources(dict):

@@ -25,8 +25,8 @@ def quotas() -> Iterator[float]:
     """Yield the quota of each control group (version 1 or 2) that holds this process, in CPUs."""
     with contextlib.suppress(OSError):
         for line in OWN.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers and "cpu" not in controllers.split(","):
+            _, controllers, path = (*line.split(":", 2), "", "")[:3]
+            if ":" not in line or controllers and "cpu" not in controllers.split(","):
                 continue
             top = ROOT / "cpu" if controllers else ROOT
             group = top / path.lstrip("/")  # in a container, the group can lie at the top under a path of the host

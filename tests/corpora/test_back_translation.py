@@ -75,7 +75,7 @@ BOTH = {"first": "forward/average", "second": "reverse/average"}
         ("reverse_values.new", VALUE | {"reverse": "revers/average"}, "'revers/average' is not the average of a run"),
         ("reverse_values.new", VALUE | {"corpus": "turned"}, "'turned' is not the corpus of the run; 'own' is"),
         ("reverse_values.greedy", VALUE, "'greedy' is also a name in `decodings`"),
-        ("values.source", {"model": "forward/average", "corpus": "own"}, "'source' is also a name in `reverse_values`"),
+        ("values.source", {"model": "forward/average", "corpus": "own"}, "'source' is also a name in `values`"),
     ],
 )
 def test_impossible_values_are_refused(selected, place, value, expected):

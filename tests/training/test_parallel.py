@@ -215,7 +215,7 @@ def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, rais
     monkeypatch.setattr(torch.distributed, "all_reduce", fail)
     with pytest.raises(raised) as caught:
         group.total(1.0)
-    assert type(caught.value) is raised
+    assert isinstance(caught.value, raised)
     assert raised is not UserError or "out of memory" in str(caught.value)
 
 

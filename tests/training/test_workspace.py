@@ -75,7 +75,7 @@ def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_n
         workspace.claim("run", "0123", "third")
     before = (place / "code.json").read_bytes()
     with workspace.lock("run"), refused("another process uses", "work/run"):
-        accept.main(argparse.Namespace(name="run"))
+        accept.main(argparse.Namespace(names=["run"], all=False))
     assert (place / "code.json").read_bytes() == before
     workspace.remove(place)
     workspace.claim("run", "0123", "first")
@@ -84,7 +84,10 @@ def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_n
 
 def published(place: Path, out: Path, settings) -> list[str]:
     store = Store(place, 2, {})
-    state, config = SimpleNamespace(model=SimpleNamespace(config=settings())), SimpleNamespace(keep=store.keep)
+    state, config = (
+        SimpleNamespace(model=SimpleNamespace(config=settings())),
+        SimpleNamespace(keep=store.keep, max_length=100),
+    )
     training = SimpleNamespace(state=state, config=config, store=store)
     train.publish(training, {"vocabulary_size": 90, "vocabulary_sha256": "0"}, out)
     return sorted(path.name for path in out.glob("step-*"))
@@ -125,7 +128,7 @@ def started(tmp_path, monkeypatch) -> Callable[..., str | int | None]:
         Path("work/code", name).write_text(code.described(name))
     write_json(READ["flops"] / "binarise.json", {"vocabulary_size": 90})
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
-    monkeypatch.setattr(hardware, "torch_device", lambda options, threads, arithmetic: torch.device("cpu"))
+    monkeypatch.setattr(hardware, "torch_device", lambda options, threads, arithmetic="native": torch.device("cpu"))
     monkeypatch.setattr(train, "Interruption", lambda limit: lambda: False)
     monkeypatch.setattr(stage, "check", lambda params: None)
     write_runs(**SHORT)

@@ -267,5 +267,5 @@ def test_a_move_of_modules_makes_no_stage_stale(tmp_path, monkeypatch):
         place.write_text(ast.unparse(ast.fix_missing_locations(Mover(moved).visit(ast.parse(path.read_bytes())))))
     shutil.copytree(ROOT / "pipeline/reporting/templates", tmp_path / "pipeline/extras/reporting/templates")
     monkeypatch.setattr(code, "ROOT", tmp_path)
-    assert code.scripts()["tune"] == Path("pipeline/extras/top/new_tune.py")
+    assert code.scripts()["train"] == Path("pipeline/extras/top/new_train.py")
     assert {stage: code.described(stage) for stage in code.scripts()} == before
