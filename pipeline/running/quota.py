@@ -26,7 +26,7 @@ def quotas() -> Iterator[float]:
     with contextlib.suppress(OSError):
         for line in OWN.read_text().splitlines():
             _, controllers, path = (*line.split(":", 2), "", "")[:3]
-            if ":" not in line or controllers and "cpu" not in controllers.split(","):
+            if ":" not in line or (controllers and "cpu" not in controllers.split(",")):
                 continue
             top = ROOT / "cpu" if controllers else ROOT
             group = top / path.lstrip("/")  # in a container, the group can lie at the top under a path of the host

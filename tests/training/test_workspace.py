@@ -235,8 +235,10 @@ def test_a_training_on_other_data_begins_at_the_first_step_in_a_folder_of_its_ow
     assert short(lambda: None) == 0
     (place,) = Path("work/run").glob("*/")
     before, weights = files(place), files(Path("models"))
-    shutil.rmtree("data")
-    write_data(Path(), train=61)
+    shutil.rmtree(DATA)
+    Path("other").mkdir()
+    write_data(Path("other"), train=61)
+    Path("other/data").rename(DATA)
     assert short(lambda: None) == 0
     (other,) = set(Path("work/run").glob("*/")) - {place}
     assert files(place) == before and files(Path("models")) != weights
