@@ -26,7 +26,7 @@ from ruamel.yaml import YAML
 from tqdm import tqdm
 
 from pipeline.running import stage as command_line
-from tests.projects import Project
+from tests.projects import Project, module_of
 from tests.shortened import OUTPUTS, content, shortened
 
 TOOLS = {"dvc": ("dvc", "repro", "--single-item"), "snakemake": ("snakemake", "--cores", "2", "--quiet", "all", "--")}
@@ -76,7 +76,7 @@ class Built:
 
     def worker(self, stage: str, tool: subprocess.Popen) -> psutil.Process:
         """The process of the stage, as soon as it exists."""
-        module = f"pipeline.{stage.partition('@')[0]}"
+        module = module_of(stage.partition("@")[0])
         while tool.poll() is None:
             for process in self.processes():
                 try:

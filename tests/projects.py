@@ -10,6 +10,7 @@ from typing import Self
 
 from ruamel.yaml import YAML
 
+from pipeline import code
 from tests import forked
 
 ROOT = Path(__file__).parent.parent
@@ -40,6 +41,11 @@ def first(download: dict[str, list[dict]], **pairs: int) -> None:
     """Shorten the sets of a corpus, whose block `download` this is, to their first pairs."""
     for name, number in pairs.items():
         download[name][0]["first"] = number
+
+
+def module_of(stage: str) -> str:
+    """The module of the script of a stage, such as pipeline.train, wherever in pipeline/ it is."""
+    return ".".join(code.scripts()[stage].with_suffix("").parts)
 
 
 class Project:

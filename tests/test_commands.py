@@ -10,9 +10,8 @@ import sys
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline import code
 from tests import in_process
-from tests.projects import ROOT, STAGES
+from tests.projects import ROOT, STAGES, module_of
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
@@ -48,11 +47,15 @@ def test_no_command_is_left_out():
     }
 
 
+def name_of(command: str) -> str:
+    """How a command calls itself."""
+    own = {"pipeline.extras.serving.__main__": "page", "pipeline.extras.tracking.__main__": "track"}
+    return own.get(command, command.removesuffix(".__main__")).removeprefix("pipeline.").rpartition(".")[2]
+
+
 def one_line(command: str, printed: str) -> None:
     assert "Traceback" not in printed and printed.count("\n") == 1, printed
-    name = {"pipeline.extras.serving.__main__": "page", "pipeline.extras.tracking.__main__": "track"}.get(command, command)
-    name = name.removeprefix("pipeline.").removeprefix("commands.").removeprefix("extras.").removesuffix(".__main__")
-    assert re.match(rf"{name}: \S", printed)
+    assert re.match(rf"{name_of(command)}: \S", printed)
     assert "none" in printed or "params.yaml" in printed or command == "pipeline.commands.accept"
 
 
@@ -93,7 +96,7 @@ def test_a_short_output_that_a_full_disk_does_not_take_is_one_line():
 # What a shell, a locale, an interpreter's option, a terminal and a proxy can do to a program
 HARD = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "COLUMNS": "1", "TERM": "dumb", "HOME": "/nowhere"}
 HARD |= dict.fromkeys(("http_proxy", "https_proxy", "ALL_PROXY"), "nonsense://:x")
-EVERY = [*WRONG, *WITHOUT_PARAMS, *(f"pipeline.{stage}" for stage in STAGES[1:])]
+EVERY = [*WRONG, *WITHOUT_PARAMS, *map(module_of, STAGES[1:])]
 
 
 # Runs commands, which are given in JSON, as forks of one process that has imported what takes seconds.
@@ -125,8 +128,7 @@ def test_no_command_and_no_stage_prints_a_traceback_in_hard_times(tmp_path, stre
     for command, *_ in calls:
         status, errors = ((tmp_path / f"{command}.{end}").read_text() for end in ("status", "errors"))
         assert status == "1" and errors.count("\n") == 1, f"{command}: {status} {errors}"
-        name = command.removesuffix(".__main__")
-        assert errors.partition(": ")[0] in (name, name.rpartition(".")[2]), f"{command}: {errors}"
+        assert errors.partition(": ")[0] in (command.removesuffix(".__main__"), name_of(command)), f"{command}: {errors}"
 
 
 def test_a_command_starts_without_docstrings():
@@ -144,8 +146,7 @@ def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_p
     options = re.findall(r"--\w+", command if isinstance(command, str) else command[-1])
     block = definition.get("foreach", "")
     named = {"${runs}": ["demo-tiny"], "${corpora_in_use}": ["demo"], "": []}.get(block, ["none"])
-    module = ".".join(code.scripts()[stage].with_suffix("").parts)
     with in_process.inside(tmp_path):
-        status, _, errors = in_process.started([module, *named, *(w for o in options for w in (o, place))])
+        status, _, errors = in_process.started([module_of(stage), *named, *(w for o in options for w in (o, place))])
     assert status in (0, 1) and "Traceback" not in errors, errors
     assert sum(line.startswith(f"{stage}: ") for line in errors.splitlines()) == status, errors

@@ -221,7 +221,7 @@ def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_pat
     shutil.copytree(folder, tmp_path / "models/demo-tiny/average")
     shutil.copy(ROOT / "studies.yaml", tmp_path)
     before, tiny, after = (ROOT / "params.yaml").read_text(encoding="utf-8").partition("\n  tiny:")
-    after = after.replace("decoding: {}", "decoding: {beam: 3, penalty: power, alpha: 1.5, extra_length: 7}", 1)
+    after = re.sub(r"decoding: \{.*\}", "decoding: {beam: 3, penalty: power, alpha: 1.5, extra_length: 7}", after, count=1)
     (tmp_path / "params.yaml").write_text(before + tiny + after, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for kind in FORMATS:

@@ -32,7 +32,7 @@ CATALOGUES = {"runs", "corpora", "models", "hardware", "peak_tflops", "studies",
 SAMPLES = {int: 7, float: 2.5, bool: True, str: "text", list: [1], dict: {"a": 1}, type(None): None}
 NUMBERS = {int, float}
 MINUTES = ("save_every_minutes", "time_limit_minutes")  # may be fractions, though params.yaml has whole numbers
-PLACES = {"source", "target", "mirror"}  # names of files and folders, which are checked when they are opened
+PLACES = {"source", "target", "mirror", "licence"}  # any text; names of files and folders are checked when they are opened
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
 from pipeline.text.evaluation import EvaluationSet
 from tests import forked, in_process
-from tests.projects import ROOT, first
+from tests.projects import ROOT, first, module_of
 from tests.refusals import refusals, refused
 from tests.searches import SEARCH, SPACE, result
 from tests.small_run import saved, write_params_yaml
@@ -245,7 +245,7 @@ class Folder:
 
     def stage(self, name: str, arguments: Sequence[str], status: int = 0, **environment: str) -> str:
         """Run the command of a stage, which must exit with `status`. Returns what it prints."""
-        ended, said = forked.run(f"pipeline.{name}", arguments, self.root, {**ENVIRONMENT, **environment})
+        ended, said = forked.run(module_of(name), arguments, self.root, {**ENVIRONMENT, **environment})
         assert ended == status, said
         return said
 

@@ -48,7 +48,7 @@ def cached(project: StubProject, output: str) -> Path:
 def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     shutil.rmtree(project.root / ".dvc/cache")
     status = project.run("python", "-m", "pipeline.commands.status")
-    assert "stale    download@demo: data/demo/raw is not in cache, data/demo/test is not in cache\n" in status
+    assert "stale    download@demo: data/demo/raw is not in cache, data/demo/test is not in cache" in status
     project.run("dvc", "commit")
     assert project.ran() == [] and project.planned() == []
     assert project.stale() == set()
