@@ -50,7 +50,8 @@ def test_no_command_is_left_out():
 def name_of(command: str) -> str:
     """How a command calls itself."""
     own = {"pipeline.extras.serving.__main__": "page", "pipeline.extras.tracking.__main__": "track"}
-    return own.get(command, command.removesuffix(".__main__")).removeprefix("pipeline.").rpartition(".")[2]
+    name = own.get(command, command.removesuffix(".__main__"))
+    return name if name.startswith("benchmarks") else name.rpartition(".")[2]
 
 
 def one_line(command: str, printed: str) -> None:

@@ -217,7 +217,7 @@ def test_the_files_for_marian_are_consistent(folder, exported):
 
 
 def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_path, monkeypatch):
-    """The penalty L^alpha is that of the library, so the card warns of no difference."""
+    """The penalty L^alpha is that of the library, so the card does not warn of another penalty."""
     shutil.copytree(folder, tmp_path / "models/demo-tiny/average")
     shutil.copy(ROOT / "studies.yaml", tmp_path)
     before, tiny, after = (ROOT / "params.yaml").read_text(encoding="utf-8").partition("\n  tiny:")
@@ -231,7 +231,7 @@ def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_pat
     assert (search["num_beams"], search["length_penalty"], search["max_length"]) == (3, 1.5, positions)
     assert positions == 1024 + 7 + 1
     marian, ctranslate2, own = (Path(f"as-{kind}/README.md").read_text(encoding="utf-8") for kind in FORMATS)
-    assert "batch)) + 7}" in ctranslate2 and "beam_size=3, length_penalty=1.5," in ctranslate2
+    assert "batch)) + 7}" in ctranslate2 and "beam_size=3, patience=3, length_penalty=1.5," in ctranslate2
     assert ".shape[1] + 7\n" in marian and "L^alpha" not in marian + ctranslate2
     assert '{"beam": 3, "penalty": "power", "alpha": 1.5, "extra_length": 7}' in own
 

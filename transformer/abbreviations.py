@@ -26,7 +26,8 @@ WORDS = {
     ),
     "de": Words(
         "Dr Prof Hr Hrn Fr Frl Ing Dipl Mag St Sr Kard Bf z.B d.h u.a z.T z.Zt i.d.R m.E o.ä o.Ä i.A i.V u.U v.a s.o "
-        "s.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes geb gest gegr ehem lt gem Hl hl a.d a.M",
+        "s.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes geb gest gegr ehem lt gem Hl hl a.d a.M "
+        "med phil jur vet rer nat em Dipl.-Ing Dr.-Ing",
         "usw etc u.s.w usf Mio Mrd Std Min Sek Co Jh Jhd Chr v.Chr n.Chr Aufl Hrsg Str",
         "S Anm Kap Abb Tab Nr Bd Abs Art Ziff Tel Jan Feb Mrz Apr Jun Jul Aug Sep Sept Okt Nov Dez",
         "Der Die Das Den Dem Des Ein Eine Einer Eines Er Sie Es Wir Ich Ihr Dann Danach Da Dort Hier Doch Aber Und "

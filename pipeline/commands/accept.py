@@ -34,15 +34,18 @@ def accept(names: Sequence[str]) -> None:
         for name in names:
             known = list(dict.fromkeys(each for stage in of.values() for each in reversed(stage)))
             require_named(name, known, "an entry of params.yaml or a stage of dvc.yaml")
-        refused = {}
+        refused, found = {}, False
         for stage in (stage for stage in of if not names or set(names) & set(of[stage])):
             light, heavy = changes(stage)
+            found |= bool(light or heavy)
             if heavy:
                 refused[stage.name] = told(heavy)
             elif light:
                 print(f"{stage.name}: stale only because {told(light)}; accepted")
                 repo.commit(stage.addressing, force=True)
         keep_or_put_back()
+    if not found:
+        print("nothing is stale")
     if refused:
         listed = "; ".join(f"{stage}: {reasons}" for stage, reasons in refused.items())
         raise UserError(f"more than code has changed, so these remain stale: {listed}")

@@ -72,15 +72,21 @@ def of_base(params: Mapping) -> Iterator[Check]:
         yield from (partial(section, params, block, name, *of) for name in params[block] for of in sections)
 
 
-def unseen_by_dvc(values: Any, where: str) -> Iterator[Check]:
-    """Yield a refusal of each key, at any depth, after whose edit DVC would restore the outputs of the old value."""
-    entries = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
-    for key, value in entries:
+def unseen_by_dvc(values: Any, where: str, seen: set[int] | None = None) -> Iterator[Check]:
+    """Yield a refusal of each key, at any depth, after whose edit DVC would restore the outputs of the old value.
+
+    A value that aliases of YAML repeat is looked at once.
+    """
+    seen = set() if seen is None else seen
+    if id(values) in seen or not isinstance(values, Mapping | list):
+        return
+    seen.add(id(values))
+    for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
         if key in NOT_IN_RUN_CACHE:
             yield partial(
                 require, False, at(where, key), key, "another name is expected: DVC's run cache leaves this one out"
             )
-        yield from unseen_by_dvc(value, at(where, key))
+        yield from unseen_by_dvc(value, at(where, key), seen)
 
 
 def references(params: Mapping) -> Iterator[Check]:
