@@ -28,6 +28,7 @@ from transformer.config.reading import UserError
 
 OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages but `code`
 REPLACED = ("data", "models", "scores", "work")  # in these, stages replace whole folders
+FEWER = "run fewer stages at a time (`make reproduce CORES=1`), or use a larger machine"
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
@@ -48,30 +49,16 @@ def run(
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
     open_missing()
-    measuring: AbstractContextManager[list[Any]] = contextlib.nullcontext([])
     # Started in a subfolder, DVC puts the path of dvc.yaml before the name.
-    before, name = {}, os.environ.get("DVC_STAGE", "").rpartition(":")[2]
-    os.environ["DVC_STAGE"] = name
+    os.environ["DVC_STAGE"] = os.environ.get("DVC_STAGE", "").rpartition(":")[2]
     try:
         try:
             arguments = parser.parse_args()
         finally:
             sys.stdout.flush()  # what --help has printed
-        if checked:
-            if name.partition("@")[0] == parser.prog:
-                before = inputs()
-                require_recorded(parser.prog, before[CODE])
-            arguments.code = before.get(CODE, "")
-            params = load()
-            check(params)
-            if name:
-                require_within()
-                require_all_resolved()
-            if before:
-                measuring = measuring_of(name, before[CODE])
-            claim_for(parser.prog, params)
+        before = begun(arguments, parser.prog) if checked else {}
         require(arguments)
-        with measuring as ended:
+        with measuring_of(before) as ended:
             status = main(arguments)
             if not status and os.environ.get("RANK", "0") == "0":  # of several workers, the first one reports a change
                 require_unchanged(before, remedy)
@@ -86,8 +73,7 @@ def run(
 
         if not out_of_memory(error):
             raise
-        remedy = "run fewer stages at a time (`make reproduce CORES=1`), or use a larger machine"
-        print(f"{parser.prog}: out of memory; {remedy}", file=sys.stderr)
+        print(f"{parser.prog}: out of memory; {FEWER}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:  # a training handles the signal itself and saves its state
         print(f"{parser.prog}: interrupted; no output was left incomplete; run the same command again", file=sys.stderr)
@@ -98,16 +84,41 @@ def run(
     sys.exit(status)
 
 
-def measuring_of(stage: str, described: str) -> AbstractContextManager[list[Any]]:
-    """Return what measures a stage that DVC runs. A long one asks first. Raises UserError if it may not run again."""
-    if "RANK" in os.environ:  # a worker, whose launcher has asked
+def begun(arguments: argparse.Namespace, prog: str) -> dict[str, Any]:
+    """Return the inputs of a stage that DVC runs, noted before any of them is read, else {}. Check what `run` states."""
+    before, name = dict[str, Any](), os.environ["DVC_STAGE"]
+    if name.partition("@")[0] == prog:
+        before = inputs()
+        require_recorded(prog, before[CODE])
+    arguments.code = before.get(CODE, "")
+    params = load()
+    check(params)
+    if name:
+        require_within()
+        require_all_resolved()
+    if before and "RANK" not in os.environ:  # the launcher of a worker has asked
+        confirm_long(name, before[CODE])
+    claim_for(prog, params)
+    return before
+
+
+def measuring_of(before: dict[str, Any]) -> AbstractContextManager[list[Any]]:
+    """Return what measures a stage that DVC runs, given its inputs. A worker is not measured."""
+    if not before or "RANK" in os.environ:
         return contextlib.nullcontext([])
-    digest = hashlib.sha256(described.encode()).hexdigest()
+    return durations.measured(os.environ["DVC_STAGE"], digest_of(before[CODE]))
+
+
+def digest_of(described: str) -> str:
+    return hashlib.sha256(described.encode()).hexdigest()
+
+
+def confirm_long(stage: str, described: str) -> None:
+    """Ask before a long stage runs again. Raises UserError if it may not."""
     if durations.seconds_of(stage) > durations.LONG:
         from pipeline.orchestrating.costly import confirm_started  # imports DVC, which takes a second
 
-        confirm_started(stage, digest)
-    return durations.measured(stage, digest)
+        confirm_started(stage, digest_of(described))
 
 
 def open_missing() -> None:
