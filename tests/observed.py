@@ -198,12 +198,14 @@ def observing() -> Iterator[list[Seen]]:
             found.append(Seen())
             WATCHING.append(found[-1])
             BOTTOM.append(sys._getframe())
-            sys.settrace(None if parser.prog in kinds else trace)
+            measuring = sys.gettrace()  # coverage
+            if parser.prog not in kinds:
+                sys.settrace(trace)
             kinds.add(parser.prog)
             try:
                 return main(*given)
             finally:
-                sys.settrace(None)
+                sys.settrace(measuring)
                 WATCHING.pop().settle()
                 BOTTOM.pop()
 
