@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         forked.start()
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use `built` as slow, group tests, and run the slowest files first.
 
