@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import runpy
+import shlex
 import shutil
 import signal
 import subprocess
@@ -26,8 +27,7 @@ def commands() -> dict[str, list[str]]:
     Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
     with Repo() as repo:
         stages = [stage for stage in reversed(list(topological_sort(repo.index.graph))) if stage.name != "code"]
-        cmds = [[stage.cmd] if isinstance(stage.cmd, str) else stage.cmd for stage in stages]
-    return {stage.name: cmd[-1].split()[2:] for stage, cmd in zip(stages, cmds)}
+    return {stage.name: shlex.split(stage.cmd)[2:] for stage in stages}
 
 
 class Refused(Exception):

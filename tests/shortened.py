@@ -1,5 +1,6 @@
 """The real pipeline on a small corpus and model: a copy of the project in which every stage takes seconds."""
 
+import shlex
 from pathlib import Path
 
 from dvc.repo import Repo
@@ -69,8 +70,7 @@ def shortened(root: Path) -> Project:
 def command(project: Project, stage: str) -> dict:
     """Arguments for subprocess that start a stage's command as DVC ran it."""
     lock = YAML(typ="safe").load((project.root / "dvc.lock").read_text())
-    commands = lock["stages"][stage]["cmd"]  # the check, then the stage's own
-    return project.command(*(commands if isinstance(commands, str) else commands[-1]).split())
+    return project.command(*shlex.split(lock["stages"][stage]["cmd"]))
 
 
 def content(project: Project, stage: str) -> dict[str, bytes]:

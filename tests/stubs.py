@@ -32,10 +32,17 @@ STUB = """\
 import hashlib, os, re, sys, time
 from pathlib import Path
 from ruamel.yaml import YAML
+from pipeline.settings.check import check
+from pipeline.settings.params import load
+from transformer.config.reading import UserError
 
 stage_name = os.environ.get("DVC_STAGE", "report")  # `make report` runs without DVC
 name, _, key = stage_name.partition("@")
-params, dvc = (YAML(typ="safe").load(Path(path).read_text()) for path in ("params.yaml", "dvc.yaml"))
+params, dvc = load(), YAML(typ="safe").load(Path("dvc.yaml").read_text())
+try:
+    check(params)
+except UserError as error:
+    sys.exit(f"{name}: {error}")
 stage = dvc["stages"][name].get("do") or dvc["stages"][name]
 block = re.sub(r"\\W", "", dvc["stages"][name].get("foreach", ""))
 item = params[block].get(key, {}) if isinstance(params.get(block), dict) else {}
@@ -54,8 +61,7 @@ with open("work/ran", "a") as file:
     file.write(stage_name + "\\n")
 if os.environ.get("STUB_FAILS") == name:
     sys.exit(f"{name}: what is wrong, where, and what would be right")
-commands = stage["cmd"] if isinstance(stage["cmd"], list) else [stage["cmd"]]
-seen = [filled(command) for command in commands] + [setting(filled(entry)) for entry in stage.get("params", [])]
+seen = [filled(stage["cmd"])] + [setting(filled(entry)) for entry in stage.get("params", [])]
 for dependency in map(Path, map(filled, stage["deps"])):
     files = [path for path in sorted([dependency, *dependency.rglob("*")]) if path.is_file()]
     seen += [f"{path} {path.read_bytes()!r}" for path in files if not str(path).startswith("work/code/")]

@@ -10,6 +10,7 @@ import sys
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline import code
 from tests import in_process
 from tests.projects import ROOT, STAGES, module_of
 
@@ -136,6 +137,19 @@ def test_a_command_starts_without_docstrings():
     subprocess.run([sys.executable, "-OO", "-m", "pipeline.commands.status", "--help"], cwd=ROOT, check=True)
 
 
+def test_a_stage_that_dvc_runs_refuses_a_wrong_name_in_one_line_before_it_reads_its_arguments(tmp_path, monkeypatch):
+    shutil.copy(ROOT / "dvc.yaml", tmp_path)
+    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+    (tmp_path / "params.yaml").write_text(text.replace("\nruns:\n", '\nruns:\n  "-h": {corpus: demo, model: tiny}\n'))
+    definitions = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    with in_process.inside(tmp_path):
+        code.write()
+        for stage in STAGES[1:]:
+            monkeypatch.setenv("DVC_STAGE", f"{stage}@-h" if "do" in definitions[stage] else stage)
+            status, _, errors = in_process.started([module_of(stage), "-h"])
+            assert (status, errors.count("\n")) == (1, 1) and errors.startswith(f"{stage}: params.yaml: runs: '-h'"), errors
+
+
 @pytest.mark.parametrize("stage", STAGES[1:])
 @pytest.mark.parametrize("place", ["folder", "missing/file"])
 def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_path):
@@ -143,8 +157,7 @@ def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_p
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "folder").mkdir()
     definition = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"][stage]
-    command = definition.get("do", definition)["cmd"]
-    options = re.findall(r"--\w+", command if isinstance(command, str) else command[-1])
+    options = re.findall(r"--\w+", definition.get("do", definition)["cmd"])
     block = definition.get("foreach", "")
     named = {"${runs}": ["demo-tiny"], "${corpora_in_use}": ["demo"], "": []}.get(block, ["none"])
     with in_process.inside(tmp_path):

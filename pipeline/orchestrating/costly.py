@@ -5,6 +5,7 @@ Its outputs are here. Only its code, its command or settings that it does not us
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
@@ -52,9 +53,10 @@ def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def options(command: str | list[str]) -> list[str]:
-    """Return the commands of a stage without what is a matter of code: the name of the script's module, and the check."""
+    """Return a stage's commands without the name of the script's module, and without the check of earlier versions."""
     steps = [command] if isinstance(command, str) else command
-    return [re.sub(r"^python -m pipeline[.\w]+", "python", step) for step in steps if not step.endswith(".check")]
+    words = [shlex.join(shlex.split(step)) for step in steps if not step.endswith(".check")]
+    return [re.sub(r"^python -m pipeline[.\w]+", "", each) for each in words]
 
 
 def recorded_command(stage: PipelineStage) -> str | list[str]:

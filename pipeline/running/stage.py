@@ -52,11 +52,15 @@ def run(
     # Started in a subfolder, DVC puts the path of dvc.yaml before the name.
     os.environ["DVC_STAGE"] = os.environ.get("DVC_STAGE", "").rpartition(":")[2]
     try:
+        first = checked and bool(os.environ["DVC_STAGE"])  # before a name that is wrong is read as an option
+        before = begun(parser.prog) if first else {}
         try:
             arguments = parser.parse_args()
         finally:
             sys.stdout.flush()  # what --help has printed
-        before = begun(arguments, parser.prog) if checked else {}
+        if checked and not first:
+            begun(parser.prog)
+        arguments.code = before.get(CODE, "")
         require(arguments)
         with measuring_of(before) as ended:
             status = main(arguments)
@@ -84,13 +88,12 @@ def run(
     sys.exit(status)
 
 
-def begun(arguments: argparse.Namespace, prog: str) -> dict[str, Any]:
+def begun(prog: str) -> dict[str, Any]:
     """Return the inputs of a stage that DVC runs, noted before any of them is read, else {}. Check what `run` states."""
     before, name = dict[str, Any](), os.environ["DVC_STAGE"]
     if name.partition("@")[0] == prog:
         before = inputs()
         require_recorded(prog, before[CODE])
-    arguments.code = before.get(CODE, "")
     params = load()
     check(params)
     if name:
