@@ -66,7 +66,7 @@ reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and w
 	@python -m pipeline.orchestrating.results || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
 
 report: $(INSTALLED)  ## write reports/index.html, which is not in git, with the times of this machine
-	python -m pipeline.report --results results --scores scores --times work/times --studies studies.yaml --out reports
+	python -m pipeline.report --results results --scores scores --sets data/sets --times work/times --studies studies.yaml --out reports
 
 status: $(INSTALLED)  ## show what is done, running and stale, and the scores so far
 	@python -m pipeline.commands.status

@@ -54,6 +54,7 @@ SENTENCE = ("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Ste
 REFERENCES = [f"Der Mann sieht {number} alte Hunde im Garten." for number in range(60)]
 MEASURES = tuple(run_tables.MEASURES)
 TEST = ("test", "average")
+PAGES = (report.PAGE, report.RECORDED, report.TRANSLATED)
 
 
 def worsened(every: int, seed: int = 1) -> list[str]:
@@ -107,7 +108,7 @@ class Project:
             made = {"languages": languages(params, corpus), "bpe_dropout": bpe_dropout(params, corpus)}
             write_json(self.scores / f"corpora/{corpus}/binarise.json", made)
             for name in ("dev", "test"):
-                sources = [f"source {number}" for number in range(len(REFERENCES))]
+                sources = [*SENTENCE, *(f"source {number}" for number in range(2, len(REFERENCES)))]
                 write_evaluation_set(self.sets / f"{corpus}-{name}", corpus, raw=(sources, REFERENCES))
             self.collect(run, entry)
 
@@ -116,7 +117,6 @@ class Project:
         description = {"dev": {"last": last, "average": {"perplexity": loss - 0.25}}, "settings": {"averaging": {}}}
         bins = [{"probability": 0.25, "accuracy": 0.2, "tokens": 9}, {"probability": 0.75, "accuracy": 0.8, "tokens": 3}]
         write_json(folder / "translations.json", description | {"reliability": {"dev.last": bins}})
-        write_json(folder / "samples.json", [dict(zip(("source", "reference", "translation"), (*SENTENCE, "Stern")))])
         sentence = {"line": 1, "source": ["▁A", "▁<s", "&", "$x", "</s>"], "target": ["<s>", "▁Ein", "\"'"]}
         write_json(folder / "attention.json", {"sentences": [sentence]})
         shapes = {"encoder": (5, 5), "decoder": (3, 3), "cross": (3, 5)}
@@ -143,7 +143,7 @@ class Project:
         return load_results(self.params, self.results)
 
     def files(self) -> dict[str, str]:
-        return files_of(self.params, self.load(), self.scores, self.results)
+        return files_of(self.params, self.load(), self.scores, self.results, self.sets)
 
     def compared(self) -> changes.Comparison:
         studies, results = studies_of.studies(self.params, self.load()), self.load()
@@ -236,7 +236,7 @@ def test_every_number_stands_in_its_place(invented, name):
 
 
 def test_all_tables_are_compared_and_no_file_in_git_names_the_machine(invented):
-    files = {name: text for name, text in invented[1].items() if name not in (report.PAGE, report.RECORDED)}
+    files = {name: text for name, text in invented[1].items() if name not in PAGES}
     assert {name for name in files if name.endswith(".csv")} == {path.name for path in GOLDEN.glob("*.csv")}
     assert not [name for name, text in files.items() if "P100-SXM2" in text or COMMIT[:10] in text or "1 h 23 min" in text]
 
@@ -594,7 +594,7 @@ def test_a_page_stands_alone_and_its_links_lead_somewhere(invented, name):
     images = [address for tag, address in page.addresses if tag in ("img", "link")]
     links = {address for tag, address in page.addresses if tag == "a"}
     assert len(images) > 4 and all(address.startswith("data:") for address in images)
-    assert links - {report.PAGE, report.RECORDED} <= {f"#{each}" for each in page.ids} and len(links) > 5
+    assert links - {*PAGES} <= {f"#{each}" for each in page.ids} and len(links) > 5
     assert "url(" not in text and "@import" not in text and "None" not in page.text and "nan" not in page.text
     for picture, svg in browser.pictures(text).items():
         ElementTree.fromstring(svg)
@@ -614,10 +614,26 @@ def test_each_page_shows_what_belongs_to_it(invented):
     assert {"changes", "study-claims"} <= set(browser.pictures(invented[1][report.RECORDED]))
 
 
+def test_a_page_shows_the_kept_test_translations_beside_source_and_reference(invented, project):
+    """Of the three selected runs, and of the recorded ones with their training data whose test sets are here."""
+    page = Page(invented[1][report.TRANSLATED])
+    assert {"of-demo", "of-wmt14-en-fr"} <= set(page.ids) and "script" not in page.tags
+    entry = {"corpus": "demo", "model": "tiny"}
+    project.params["runs"] = {"run": entry, "run-2": entry | {"seed": 2}}
+    project.write(project.params["runs"])
+    kept = views.kept_translations(project.load(), project.results, project.sets)["demo"]
+    assert len(kept) == len(REFERENCES) and [line[:2] for line in kept[5]] == [
+        ("source", "en"), ("reference", "de"), ("run", "de"), ("run-2", "de")
+    ]  # fmt: skip
+    assert [line[2] for line in kept[5]] == ["source 5", REFERENCES[5], worsened(5)[5], worsened(5, 2)[5]]
+    write_evaluation_set(project.sets / "demo-test", "demo", raw=([*SENTENCE], REFERENCES[:2]))
+    assert not views.kept_translations(project.load(), project.results, project.sets), "a set of other length"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
 @pytest.mark.parametrize("width", browser.WIDTHS)
-@pytest.mark.parametrize("name", [report.PAGE, report.RECORDED])
+@pytest.mark.parametrize("name", PAGES)
 def test_the_pages_are_readable_in_a_browser(invented, tmp_path, name, width):
     page = tmp_path / name
     page.write_text(invented[1][name], encoding="utf-8")
@@ -637,7 +653,7 @@ def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(proje
     for name in own + kept:
         write_lines(out / name, ["old"])
     write_lines(out / report.LISTED, [*own, "../studies.yaml"])
-    folders = {name: getattr(project, name) for name in ("results", "scores")} | {"times": tmp_path / "times"}
+    folders = {name: getattr(project, name) for name in ("results", "scores", "sets")} | {"times": tmp_path / "times"}
     (project.results / "times/run.json").unlink()  # as in a clone with the result of another machine
     report.main(argparse.Namespace(**folders, studies=tmp_path / "studies.yaml", out=out))
     assert "1 run, 1 with scores" in capsys.readouterr().out and "61.5" in (out / "README.md").read_text()

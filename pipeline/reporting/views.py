@@ -1,5 +1,6 @@
 """What the templates of the report's pages show: all that is known of the runs of params.yaml, and of all runs by study."""
 
+import bz2
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,16 @@ from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Table
 from pipeline.settings.params import text_corpus
 from pipeline.settings.registry import parts
-from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
+from pipeline.text.evaluation import EvaluationSet
 
 Line = tuple[str, str, str]  # a label, a language and a text in it
 
 
-def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Path) -> dict[str, Any]:
+def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Path, sets: Path) -> dict[str, Any]:
     """All that a report shows, by the names in its templates.
 
-    `scores` is the folder of the score files, and `folder` is results/.
+    `scores` is the folder of the score files, `folder` is results/, and `sets` is the folder of the evaluation sets.
     """
     known, own, settings = studies.studies(params, results), results.of(results.selected), scoring(params)
     selection = own_studies(params, own)
@@ -49,7 +50,7 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
         "example": next(filter(None, (attention.example(*each) for each in translations.items())), None),
         "changes": changes_plot.figure(compared) if compared else None,
         "curves": [*map(curves.dev_losses, several), *curves.losses(own)],
-        "samples": samples(own, scores),
+        "translations": kept_translations(results, folder, sets),
         "attention": {run: attention.of_run(run, path) for run, path in translations.items()},
     }
 
@@ -74,13 +75,20 @@ def of_extras(params: Mapping[str, Any], results: Results, selected: bool) -> It
             yield section.FOLDER, section.TITLE, section.tables(files)
 
 
-def samples(own: Results, scores: Path) -> dict[tuple[str, str, str], list[Line]]:
-    """The first sentences of each test set by corpus, source and reference, with the translations by our runs."""
-    found: dict[tuple[str, str, str], list[Line]] = {}
-    for run in own.scored:
-        corpus, (source, target) = own.runs.loc[run, ["corpus", "languages"]]
-        for each in content(scores / run / "translations/samples.json") or []:
-            lines = [("source", source, each["source"]), ("reference", target, each["reference"])]
-            lines = found.setdefault((corpus, each["source"], each["reference"]), lines)
-            lines.append((run, target, each["translation"]))
+def kept_translations(results: Results, folder: Path, sets: Path) -> dict[str, list[list[Line]]]:
+    """Each sentence of the test sets in `sets`, by corpus: source, reference and the translations that `folder` keeps.
+
+    A run counts if a run of params.yaml has equal training data, and if the set has as many lines as its translation.
+    """
+    found: dict[str, list[list[Line]]] = {}
+    used = results.runs.loc[results.selected, "data"].dropna()
+    for run, corpus in results.runs.loc[results.runs["data"].isin(used), "corpus"].items():
+        kept, chosen = folder / f"translations/{run}.txt.bz2", sets / f"{corpus}-test"
+        if kept.is_file() and chosen.is_dir():
+            lines, test = bz2.decompress(kept.read_bytes()).decode("utf-8").split("\n")[:-1], EvaluationSet.open(chosen)
+            labels = list(zip(("source", "reference"), test.languages))
+            rows = [[(*label, line) for label, line in zip(labels, pair)] for pair in zip(*test.lines("raw"))]
+            if len(rows) == len(lines):
+                for row, line in zip(found.setdefault(corpus, rows), lines):
+                    row.append((str(run), test.languages[1], line))
     return found
