@@ -2,11 +2,12 @@
 
     python -m pipeline.commands.evaluate RUN SOURCE REFERENCE [--split] [--output FILE]
     python -m pipeline.commands.evaluate SYSTEM --against SYSTEM [--metric bleu-13a]
+    python -m pipeline.commands.evaluate --hypothesis FILE --reference FILE... --language de [--against FILE]
 
 The first form translates SOURCE with RUN, a run of params.yaml or a model folder, and prints all measures of
 pipeline/scoring/bleu.py with 95% intervals and signatures. SOURCE and REFERENCE match line by line. The source is
 normalised as the training text was; the reference is not changed. `--split` translates each sentence of a line by itself.
-`--output` writes the translations to FILE.
+`--output` writes the translations to FILE. `--metric` names measures, of which chrf++ and ter are computed on request only.
 
 The second form prints the score of the second system minus that of the first, with its interval. A system is a run, a
 decoding, or a file with a translation of each line of the test set, but not both are files. A run translates the test set
@@ -14,6 +15,10 @@ of its corpus, a decoding the set that it names. The two sets may have different
 decodings by one model differ by the search only. For them, p is the probability of a difference of at least this size if
 both are equally good (two-sided, by bootstrap over the sentences). Two trainings also differ by their seeds, about which
 one translation of each says nothing, so there is no p. The report compares trainings with three seeds.
+
+The third form scores a file, or compares two, by one or several references, without a run. A file is plain text, .sgm, or
+WMT's XML, of which `FILE#NAME` takes one translator or system. An empty line in one of several references counts as
+missing, unless all are empty.
 
 Reads params.yaml (base.scoring, runs, decodings). The second form also reads scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET, and writes nothing.
@@ -34,16 +39,17 @@ from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
 from pipeline.running.models import NAMED, is_folder, translator_of
 from pipeline.running.translating import best
-from pipeline.scoring.bleu import headline, interval, measures, resampled
+from pipeline.scoring.bleu import Measure, cell, headline, interval, measures, on_request, resampled
 from pipeline.scoring.intervals import within
-from pipeline.scoring.of_sets import aligned, scores
+from pipeline.scoring.of_sets import aligned
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.languages import not_known
 from pipeline.settings.params import load, require_named
 from pipeline.settings.score_files import content, rounded
-from pipeline.settings.scoring import scoring
+from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.text.evaluation import EvaluationSet, read_lines, require_aligned
 from pipeline.text.forms import read_text
+from pipeline.text.wmt import Lines, read_sides
 from transformer.config.reading import UserError, placed
 from transformer.files import write_lines
 
@@ -51,9 +57,9 @@ from transformer.files import write_lines
 def table(metrics: Mapping[str, Mapping]) -> list[str]:
     """The lines of the table: measure, score, 95% interval, signature."""
     rows = [["measure", "score", "95% interval", "signature"]]
-    for name, cell in metrics.items():
-        bounds = "" if cell["low"] is None else f"{rounded(cell['low'])} to {rounded(cell['high'])}"
-        rows.append([name, rounded(cell["score"]), bounds, cell["signature"]])
+    for name, found in metrics.items():
+        bounds = "" if found["low"] is None else f"{rounded(found['low'])} to {rounded(found['high'])}"
+        rows.append([name, rounded(found["score"]), bounds, found["signature"]])
     return in_columns(rows)
 
 
@@ -85,10 +91,24 @@ def evaluate(arguments: argparse.Namespace) -> None:
     sentences = [sentence for part in parts for sentence in part.sentences]
     found = iter(translator.text(best(translator, sentences, str(arguments.source)).translations))
     lines = [part.joined(found, translator.languages[1]) for part in parts]
-    scored = scores(lines, reference, translator.text_config.languages[1], settings)
-    print(f"{arguments.system} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
+    cells = scored(arguments.metric, translator.text_config.languages[1], settings, lines, reference)
+    print(f"{arguments.system} on {arguments.source}: {len(reference):,} pairs", *table(cells), sep="\n")
     if output:
         write_lines(output, lines)
+
+
+def chosen(names: Sequence[str] | None, language: str) -> dict[str, Measure]:
+    """The measures of these names, or, without names, all that need no request."""
+    known = measures(language) | on_request(language)
+    for name in names or ():
+        require_named(name, list(known), "a measure")
+    return {name: known[name] for name in names or measures(language)}
+
+
+def scored(
+    names: Sequence[str] | None, language: str, settings: ScoringConfig, lines: Sequence[str], *references: Lines
+) -> dict[str, dict]:
+    return {name: cell(measure, settings, lines, *references) for name, measure in chosen(names, language).items()}
 
 
 @dataclass(frozen=True)
@@ -139,59 +159,115 @@ def common_set(systems: Sequence[System]) -> str:
 def compare(arguments: argparse.Namespace) -> None:
     """Print the scores of two systems on their test set, and the difference."""
     params = load()
-    settings, systems = scoring(params), [System.named(params, name) for name in (arguments.system, arguments.against)]
+    systems = [System.named(params, name) for name in (arguments.system, arguments.against)]
     folder = Path("data/sets", common_set(systems))
-    if not settings.bootstrap:
-        raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
     for stale in not_done(*(system.name for system in systems if system.set)).values():
         print(f"evaluate: {stale}; its last translations are compared", file=sys.stderr)
     for path in (folder, *(system.translation for system in systems)):
         if not path.exists():
             raise UserError(f"{path} is missing; `make reproduce` writes it")
     test = EvaluationSet.open(folder)
-    known, metric = measures(test.languages[1]), arguments.metric or headline(test.languages[1])
-    require_named(metric, list(known), "a measure of BLEU or chrF")
-    measure, drawn, rows = known[metric], list[np.ndarray](), [["system", metric, "95% interval"]]
-    for system in systems:
-        segments, references = aligned(
-            system.translation, test.path("raw", "target"), read_lines if system.set else read_text
-        )
-        drawn.append(values := resampled(measure, measure.statistics(segments, references), settings))
-        low, high = interval(values[1:].tolist())
-        rows.append([system.name, rounded(values[0]), f"{rounded(low)} to {rounded(high)}"])
-    print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings)}")
-    print(*in_columns(rows, numbers=True), sep="\n")
-    found, (first, second) = within(drawn[1], drawn[0]), systems
-    if first.model == second.model:
-        tested = f", p = {found.p:.4f} (two-sided)"
-    elif None in (first.model, second.model):
-        tested = "; no p, because they are not known to be of one training"
-    else:
-        tested = "; no p, because one seed each says nothing about the variance of seeds"
-    span = f"{rounded(found.low, form='+')} to {rounded(found.high, form='+')}, over the sentences"
-    print(f"{second.name} minus {first.name}: {rounded(found.score, form='+')} ({span}){tested}")
+    pairs = [
+        aligned(system.translation, test.path("raw", "target"), read_lines if system.set else read_text)
+        for system in systems
+    ]
+    known = chosen(arguments.metric or [headline(test.languages[1])], test.languages[1])
+    contrast(f"set {folder.name}", known, scoring(params), systems, [segments for segments, _ in pairs], pairs[0][1])
+
+
+def contrast(
+    title: str,
+    known: Mapping[str, Measure],
+    settings: ScoringConfig,
+    systems: Sequence[System],
+    texts: Sequence[Sequence[str]],
+    *references: Lines,
+) -> None:
+    """Print the scores of the texts of two systems by each measure, and the difference."""
+    if not settings.bootstrap:
+        raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
+    first, second = systems
+    for metric, measure in known.items():
+        drawn, rows = list[np.ndarray](), [["system", metric, "95% interval"]]
+        for system, segments in zip(systems, texts):
+            drawn.append(values := resampled(measure, measure.statistics(segments, *references), settings))
+            low, high = interval(values[1:].tolist())
+            rows.append([system.name, rounded(values[0]), f"{rounded(low)} to {rounded(high)}"])
+        print(f"{title}, {len(references[0]):,} pairs, {measure.signature(settings)}")
+        print(*in_columns(rows, numbers=True), sep="\n")
+        found = within(drawn[1], drawn[0])
+        if None in (first.model, second.model):
+            tested = "; no p, because they are not known to be of one training"
+        elif first.model == second.model:
+            tested = f", p = {found.p:.4f} (two-sided)"
+        else:
+            tested = "; no p, because one seed each says nothing about the variance of seeds"
+        span = f"{rounded(found.low, form='+')} to {rounded(found.high, form='+')}, over the sentences"
+        print(f"{second.name} minus {first.name}: {rounded(found.score, form='+')} ({span}){tested}")
+
+
+def judge(arguments: argparse.Namespace) -> None:
+    """Score a file, or compare two, by references in files."""
+    settings, language, named = scoring(load()), arguments.language, (arguments.hypothesis, arguments.against)
+    if said := not_known([language]):
+        print(f"evaluate: {said}", file=sys.stderr)
+    read = partial(read_sides, language=language, encoding=arguments.encoding)
+    references = {name: lines for file in arguments.references for name, lines in read(file, "ref").items()}
+    found = {name: lines for file in named if file for name, lines in read(file, "hyp").items()}
+    if len(found) != (expected := 2 if arguments.against else 1):
+        raise UserError(f"{expected} translations are expected, not {', '.join(found)}; FILE#SYSTEM takes one of an XML")
+    for name, lines in found.items():
+        for reference, others in references.items():
+            require_aligned(name, len(lines), reference, len(others))
+        if not lines or None in lines:
+            raise UserError(f"{name} has no translation of segment {[*lines, None].index(None) + 1:,} of the set")
+    texts = {name: [segment or "" for segment in lines] for name, lines in found.items()}
+    answers = present(list(references.values()))
+    if arguments.against:
+        systems, known = [System(name, Path(name)) for name in texts], arguments.metric or [headline(language)]
+        contrast(f"by {' and '.join(references)}", chosen(known, language), settings, systems, [*texts.values()], *answers)
+        return
+    for name, segments in texts.items():
+        cells = scored(arguments.metric, language, settings, segments, *answers)
+        print(f"{name} by {' and '.join(references)}: {len(segments):,} pairs", *table(cells), sep="\n")
+
+
+def present(references: Sequence[Lines]) -> list[Lines]:
+    """The references with None for each segment that one of several lacks. If all lack it, the first keeps an empty one."""
+    if len(references) == 1:
+        return list(references)
+    rows = [[segment if segment and segment.strip() else None for segment in row] for row in zip(*references)]
+    return list(map(list, zip(*(row if any(row) else ["", *row[1:]] for row in rows))))
 
 
 def main(arguments: argparse.Namespace) -> None:
-    texts = [arguments.source, arguments.reference]
-    if (arguments.against is None) == (None in texts) or (arguments.against and any([*texts, arguments.split])):
-        raise UserError("either SOURCE and REFERENCE, or --against and a second system, are expected")
-    if arguments.against:
-        compare(arguments)
-    else:
-        evaluate(arguments)
+    given, texts = vars(arguments), [arguments.source, arguments.reference]
+    judged = [bool(given[key]) for key in ("hypothesis", "references", "language")]
+    of_run = any([arguments.system, *texts, arguments.split, arguments.output])
+    if any(judged) and (not all(judged) or of_run):
+        raise UserError("--hypothesis, --reference and --language are expected together, without a run or its options")
+    if not any(judged) and (
+        arguments.system is None
+        or (arguments.against is None) == (None in texts)
+        or (arguments.against and any([*texts, arguments.split]))
+    ):
+        raise UserError("either SOURCE and REFERENCE, or --against and a second system, or --hypothesis are expected")
+    (judge if any(judged) else compare if arguments.against else evaluate)(arguments)
 
 
 def parser() -> argparse.ArgumentParser:
     options = stage.parser("evaluate", __doc__)
-    options.add_argument("system", help=f"{NAMED}; with --against, a run, a decoding or a file of translations")
+    options.add_argument("system", nargs="?", help=f"{NAMED}; with --against, a run, a decoding or a file of translations")
     options.add_argument("source", type=Path, nargs="?", help="text to translate, one segment per line")
     options.add_argument("reference", type=Path, nargs="?", help="reference translations, one segment per line")
     options.add_argument("--encoding", help="of SOURCE and REFERENCE, if not UTF-8, such as latin-1")
     options.add_argument("--output", type=Path, help="a file for the translations")
     options.add_argument("--split", action="store_true", help="translate each sentence of a line by itself")
     options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
-    options.add_argument("--metric", help="for --against: a measure of BLEU or chrF (default: bleu-13a for most languages)")
+    options.add_argument("--metric", nargs="+", help="measures, such as bleu-13a, chrf++, ter (--against: the first one)")
+    options.add_argument("--hypothesis", metavar="FILE", help="a file of translations; no run is needed")
+    options.add_argument("--reference", dest="references", metavar="FILE", nargs="+", help="its references")
+    options.add_argument("--language", help="for --hypothesis: the code of the target language")
     return options
 
 

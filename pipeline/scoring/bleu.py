@@ -18,9 +18,10 @@ import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from pipeline.scoring.moses import replace_unicode_punctuation, tokenise
 from pipeline.settings.languages import language_of, script_of
@@ -80,15 +81,18 @@ class Measure:
     `steps` are the signature's entries for the preparation that sacreBLEU does not do.
     """
 
-    metric: BLEU | CHRF
+    metric: BLEU | CHRF | TER
     hypothesis: Callable[[str], str] = str
     reference: Callable[[str], str] = str
     steps: dict[str, str] = field(default_factory=dict)
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """The sufficient statistics of each segment, one row per segment. Their sum gives the score of the corpus."""
+    def statistics(self, hypotheses: Sequence[str], *references: Sequence[str | None]) -> np.ndarray:
+        """The sufficient statistics of each segment, one row per segment. Their sum gives the score of the corpus.
+
+        None in one of several references stands for a segment that this one lacks.
+        """
         prepared = [self.hypothesis(line) for line in hypotheses]
-        answers = [[self.reference(line) for line in references]]
+        answers: Any = [[None if line is None else self.reference(line) for line in side] for side in references]
         # This private method and the one in `score` are also used by sacreBLEU's significance tests. Its version is pinned.
         return np.array(self.metric._extract_corpus_statistics(prepared, answers), dtype=float)
 
@@ -98,7 +102,9 @@ class Measure:
 
     def scores(self, counts: np.ndarray) -> np.ndarray:
         """`score` of each row of `counts`. BLEU is computed at once for the rows that need no smoothing."""
-        whole = (counts[:, 2:] > 0).all(axis=1) if isinstance(self.metric, BLEU) else np.zeros(len(counts), bool)
+        if not isinstance(self.metric, BLEU):
+            return np.array([self.score(row) for row in counts])
+        whole = (counts[:, 2:] > 0).all(axis=1)
         found = np.empty(len(counts))
         lengths, (matched, ngrams) = counts[whole, :2], np.split(counts[whole, 2:], 2, axis=1)
         brevity = np.minimum(0.0, 1 - lengths[:, 1] / lengths[:, 0])
@@ -149,6 +155,13 @@ def measures(language: str) -> dict[str, Measure]:
     return cells
 
 
+@functools.cache
+def on_request(language: str) -> dict[str, Measure]:
+    """The measures that a command computes if a user names them. TER splits words of languages without spaces."""
+    joined = tokeniser(language) != "13a"
+    return {"chrf++": Measure(CHRF(word_order=2)), "ter": Measure(TER(normalized=joined, asian_support=joined))}
+
+
 def multi_bleu(lowercase: bool) -> BLEU:
     """The metric of multi-bleu.perl: words split at spaces, n-grams up to four, no smoothing."""
     return BLEU(tokenize="none", smooth_method="none", lowercase=lowercase, force=True)
@@ -193,9 +206,11 @@ def matrix(hypotheses: Sequence[str], references: Sequence[str], language: str, 
     without resamples.
     """
     assert len(hypotheses) == len(references) > 0
-    table = {}
-    for name, measure in measures(language).items():
-        score, *others = resampled(measure, measure.statistics(hypotheses, references), settings).tolist()
-        low, high = (round(bound, DECIMALS) for bound in interval(others)) if others else (None, None)
-        table[name] = {"score": round(score, DECIMALS), "low": low, "high": high, "signature": measure.signature(settings)}
-    return table
+    return {name: cell(measure, settings, hypotheses, references) for name, measure in measures(language).items()}
+
+
+def cell(measure: Measure, settings: ScoringConfig, hypotheses: Sequence[str], *references: Sequence[str | None]) -> dict:
+    """An entry of `matrix`, by one or several references."""
+    score, *others = resampled(measure, measure.statistics(hypotheses, *references), settings).tolist()
+    low, high = (round(bound, DECIMALS) for bound in interval(others)) if others else (None, None)
+    return {"score": round(score, DECIMALS), "low": low, "high": high, "signature": measure.signature(settings)}

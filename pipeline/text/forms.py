@@ -109,15 +109,17 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
 
 def read_text(path: Path, encoding: str | None = None) -> list[str]:
     """Return the lines of a text that a user hands over to a command: a file, compressed or not, or a pipe."""
-    with open(path, "rb") as file:
-        content = io.BytesIO(file.read())
-    found = b"".join(text(Unpacked(io.BufferedReader(content), str(path)), encoding))
-    notice(found[: 1 << 20], str(path))
+    return lines_in(path.read_bytes(), str(path), encoding)
+
+
+def lines_in(content: bytes, label: str, encoding: str | None = None) -> list[str]:
+    found = b"".join(text(Unpacked(io.BufferedReader(io.BytesIO(content)), label), encoding))
+    notice(found[: 1 << 20], label)
     try:
         lines = found.decode().split("\n")
     except UnicodeDecodeError as error:
         place = found.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}: line {place:,} is not UTF-8; UTF-8 text is expected") from None
+        raise UserError(f"{label}: line {place:,} is not UTF-8; UTF-8 text is expected") from None
     return lines if lines[-1] else lines[:-1]
 
 

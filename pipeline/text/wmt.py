@@ -1,0 +1,68 @@
+"""Reads translations and references that a user hands over: plain text, .sgm, or the XML that WMT has published since 2021.
+
+The XML holds a test set by document: the source, references by translator, and translations by system. Documents of test
+suites and segments that no translator translated are no part of the set, as in sacreBLEU.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from pipeline.settings.languages import means
+from pipeline.text.archives import Unpacked
+from pipeline.text.forms import line, lines_in
+from pipeline.text.plain import XML
+from transformer.config.reading import UserError
+
+Lines = Sequence[str | None]  # None where a file has no text for a segment
+AUTHORS = {"ref": "translator", "hyp": "system"}  # the attribute that names whose text it is
+
+
+def read_sides(named: str, kind: str, language: str, encoding: str | None = None) -> dict[str, Lines]:
+    """Return the texts of a file, by name. `kind` is "ref" or "hyp". `FILE#NAME` takes the text of one author of an XML.
+
+    Raises UserError for an XML without such a text in `language`.
+    """
+    name, author = (named, "") if Path(named).exists() else named.partition("#")[::2]
+    content = Path(name).read_bytes()
+    stream = Unpacked(io.BufferedReader(io.BytesIO(content)), name)
+    if not re.match(XML + rb"<dataset\b", stream.head.removeprefix(b"\xef\xbb\xbf"), re.IGNORECASE):
+        return {name: [*lines_in(content, name, encoding)]}
+    try:
+        found = texts(fromstring(b"".join(stream)), kind, language, name)
+    except UserError:
+        raise
+    except (ParseError, LookupError, ValueError) as error:
+        raise UserError(f"{name} is damaged or in an encoding that is not known: {error}") from None
+    if author not in ("", *found) or not found:
+        held = ", ".join(found) or "none"
+        raise UserError(f"{named}: no <{kind}> in {language} has this {AUTHORS[kind]}; there is {held}")
+    return {f"{name}#{by}": lines for by, lines in found.items() if author in ("", by)}
+
+
+def texts(root: Element, kind: str, language: str, name: str) -> dict[str, Lines]:
+    """Return the texts of one kind in a test set, by author. Each has an entry for each segment of the set."""
+    rows: list[dict[str, str]] = []
+    for document in (each for each in root.iter("doc") if "testsuite" not in each.attrib):
+        sides = [(side, content(side, name)) for side in document.iter() if side.tag in ("src", *AUTHORS)]
+        references = [segments for side, segments in sides if side.tag == "ref"]
+        chosen = [
+            (side.get(AUTHORS[kind], ""), segments)
+            for side, segments in sides
+            if side.tag == kind and means(side.get("lang", language), language)
+        ]
+        for number in dict.fromkeys(number for _, segments in sides for number in segments):
+            if not references or any(segments.get(number) for segments in references):
+                rows.append({author: segments[number] for author, segments in chosen if segments.get(number)})
+    return {by: [row.get(by) for row in rows] for by in dict.fromkeys(author for row in rows for author in row)}
+
+
+def content(side: Element, name: str) -> dict[str, str]:
+    """Return the text of each segment of one side of a document, by its number."""
+    segments = list(side.iter("seg"))
+    numbered = {each.get("id", ""): line("".join(each.itertext())).decode().removesuffix("\n") for each in segments}
+    if len(numbered) < len(segments):
+        raise UserError(f"{name}: a <{side.tag}> has two segments of one id; each needs its own")
+    return numbered

@@ -1,0 +1,124 @@
+"""The command evaluate for translations and references in files, compared with sacreBLEU."""
+
+import gzip
+import html
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from sacrebleu.dataset.wmt_xml import WMTXMLDataset
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from pipeline.commands import evaluate
+from pipeline.text.evaluation import read_lines
+from tests import in_process
+from tests.refusals import refused
+from transformer.files import write_lines
+
+ROOT = Path(__file__).parent.parent.parent
+DATA = ROOT / "tests/data/compound-bleu"
+HYPOTHESES, REFERENCES = (read_lines(DATA / f"{name}.de") for name in ("hyp", "ref"))
+OTHERS = [" ".join(reversed(line.split(" ", 3))) for line in REFERENCES]
+METRICS = {"bleu-13a": BLEU(), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
+
+
+def evaluated(*words: object) -> str:
+    with in_process.inside(ROOT):
+        status, printed, said = in_process.started(["pipeline.commands.evaluate", *map(str, words)])
+    assert (status, said) == (0, ""), said
+    return printed
+
+
+def written(folder: Path, **texts: list[str]) -> list[Path]:
+    for name, lines in texts.items():
+        write_lines(folder / name, lines)
+    return [folder / name for name in texts]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_scores_equal_sacrebleus(tmp_path, number):
+    references = [REFERENCES, OTHERS][:number]
+    hypothesis, *files = written(tmp_path, hyp=HYPOTHESES, **{f"ref{at}": each for at, each in enumerate(references)})
+    segments = "".join(f'<seg id="1"> {html.escape(line)}</seg>\n' for line in HYPOTHESES)
+    hypothesis.write_bytes(gzip.compress(f"<doc>\n{segments}</doc>".encode()))
+    words = ["--hypothesis", hypothesis, "--reference", *files, "--language", "de", "--metric", *METRICS]
+    header, _, *rows = evaluated(*words).splitlines()
+    assert ": 30 pairs" in header
+    for row, (name, metric) in zip(rows, METRICS.items(), strict=True):
+        expected = metric.corpus_score(HYPOTHESES, references).score
+        assert row.split()[:2] == [name, f"{expected:.2f}"] and f"nrefs:{number}|" in row
+
+
+def test_a_missing_reference_of_several_is_missing_and_an_only_one_is_empty(tmp_path):
+    holes = [line if at % 3 else " " for at, line in enumerate(OTHERS)]
+    hypothesis, *files = written(tmp_path, hyp=HYPOTHESES, one=[*REFERENCES[:-1], ""], two=[*holes[:-1], ""])
+    several = [[*REFERENCES[:-1], ""], [line.strip() or None for line in holes[:-1]] + [None]]
+    for metric in METRICS:
+        for references, chosen in ((several, files), ([several[0]], files[:1])):
+            expected = METRICS[metric].corpus_score(HYPOTHESES, references).score
+            words = ["--hypothesis", hypothesis, "--reference", *chosen, "--language", "de", "--metric", metric]
+            assert evaluated(*words).split("\n")[2].split()[1] == f"{expected:.2f}"
+
+
+XML = """<?xml version="1.0" encoding="utf-8"?>
+<dataset id="made"><collection id="general">{}</collection></dataset>"""
+SIDE = '<{} lang="{}"{}><p>{}</p></{}>'
+
+
+def side(tag: str, lang: str, lines: dict[int, str], author: str = "") -> str:
+    by = f' {"translator" if tag == "ref" else "system"}="{author}"' if author else ""
+    segments = "".join(f'<seg id="{number}">{line}</seg>\n' for number, line in lines.items())
+    return SIDE.format(tag, lang, by, segments, tag)
+
+
+def numbered(lines: list[str], *left_out: int) -> dict[int, str]:
+    return {at: html.escape(line) for at, line in enumerate(lines, 1) if at not in left_out}
+
+
+def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
+    sides = side("src", "en", numbered(HYPOTHESES)) + side("ref", "de", numbered(REFERENCES, 3), "A")
+    both = sides + side("ref", "de", numbered(OTHERS, 3, 4), "B")
+    both += side("hyp", "de", numbered(HYPOTHESES), "one") + side("hyp", "de", numbered(REFERENCES), "two")
+    document, suite = '<doc id="a" origlang="en">{}</doc>', '<doc id="b" origlang="en" testsuite="x">{}</doc>'
+    path = tmp_path / "wmt.xml"
+    path.write_text(XML.format(document.format(both) + suite.format(both)), encoding="utf-8")
+    fields = WMTXMLDataset._unwrap_wmt21_or_later(str(path))
+    references = [[line or None for line in fields[f"ref:{name}"]] for name in "AB"]
+    expected = {name: BLEU().corpus_score(fields[name], references).score for name in ("one", "two")}
+    words = ["--language", "deu", "--metric", "bleu-13a", "--reference", path, "--hypothesis"]
+    for name, score in expected.items():
+        assert evaluated(*words, f"{path}#{name}").split("\n")[2].split()[1] == f"{score:.2f}"
+    plain, *_ = written(tmp_path, plain=[*HYPOTHESES[:2], *HYPOTHESES[3:]])
+    *_, last = evaluated(*words, plain, "--against", f"{path}#two").strip().split("\n")
+    assert f"minus {plain}: {expected['two'] - expected['one']:+.2f} " in last and "no p" in last
+    one = evaluated(*words[:-2], f"{path}#A", "--hypothesis", plain).split("\n")[2].split()[1]
+    assert one == f"{sacrebleu.corpus_bleu(fields['one'], references[:1]).score:.2f}"
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("--hypothesis hyp --reference ref", "--hypothesis, --reference and --language are expected together"),
+        ("run --hypothesis hyp --reference ref --language de", "without a run or its options"),
+        ("--hypothesis short --reference ref --language de", "short has 1 lines and ref has 30"),
+        ("--hypothesis hyp --reference ref --language de --metric chrf+", "did you mean 'chrf++'"),
+        ("--hypothesis hyp --reference wmt#C --language de", "wmt#C: no <ref> in de has this translator; there is A"),
+        ("--hypothesis hyp --reference wmt --language fr", "no <ref> in fr has this translator; there is none"),
+        (
+            "--hypothesis wmt --reference wmt --language de",
+            "1 translations are expected, not wmt#one, wmt#two; FILE#SYSTEM",
+        ),
+        ("--hypothesis wmt#two --reference wmt --language de", "wmt#two has no translation of segment 2 of the set"),
+        ("--hypothesis hyp --reference cut --language de", "cut is damaged"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, hyp=HYPOTHESES, ref=REFERENCES, short=["one"])
+    made = side("ref", "de", {1: "a", 2: "b"}, "A") + side("hyp", "de", {1: "a", 2: "b"}, "one")
+    content = XML.format(f'<doc id="a">{made + side("hyp", "de", {1: "a"}, "two")}</doc>')
+    for name, text in (("wmt", content), ("cut", content[:-9])):
+        Path(name).write_text(text)
+    Path("params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
+    with refused(said):
+        evaluate.main(evaluate.parser().parse_args(words.split()))
