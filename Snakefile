@@ -108,7 +108,7 @@ try:
         graph = repo.index.graph
         if workflow.is_main_process:
             param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
-            stale = {name for name in repo.status() if not (dry and name == "code")}
+            stale = {name for name in repo.status() if name != "code"}  # refreshed above
             missing = set_stamps(graph, stale)
             long_trainings = costly(graph, stale)
     hardware = machine(params)

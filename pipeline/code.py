@@ -19,10 +19,11 @@ from pathlib import Path
 
 from pipeline.running.meaning import Meaning
 from transformer.config.reading import UserError
-from transformer.files import atomic_folder
+from transformer.files import atomic, atomic_folder
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path("work/code")
+NOTED = Path("work/.code")
 PACKAGES = ("pipeline", "transformer")
 
 # An update of these libraries may change what they return. A stage that imports one depends on its version. The versions
@@ -166,11 +167,23 @@ def write() -> None:
 
     Raises UserError if a module has a syntax error.
     """
+    if NOTED.is_file() and NOTED.read_text(encoding="utf-8") == noted():
+        return
     texts = {stage: text(lines(script)) for stage, script in scripts().items()}
     if texts != {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*")}:
         with atomic_folder(FOLDER) as folder:
             for stage, content in texts.items():
                 (folder / stage).write_text(content, encoding="utf-8")
+    with atomic(NOTED, "w") as file:
+        file.write(noted())
+
+
+def noted() -> str:
+    """Return a digest of all that `write` reads, and of work/code. A comparison of syntax trees takes a second longer."""
+    folders = [*(ROOT / package for package in PACKAGES), FOLDER]
+    paths = sorted(path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file())
+    versions = [sys.version, *map(version, LIBRARIES)]
+    return hashed(versions, [(str(path), path.read_bytes()) for path in paths])
 
 
 if __name__ == "__main__":

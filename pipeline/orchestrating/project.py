@@ -11,6 +11,7 @@ from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 from dvc.scm import SCMError
 
+from pipeline import code
 from pipeline.settings.addresses import TEXT
 from transformer.config.reading import UserError
 
@@ -45,11 +46,12 @@ def require_files(folder: Path) -> None:
 
 
 def refresh(repo: Repo) -> None:
-    """Run the stage `code` if the code has changed. Without it, DVC does not know which other stages are stale.
+    """Record the digests of the code (work/code) if one has changed. Otherwise DVC does not know which stages are stale.
 
     Raises UserError if a module has a syntax error, and if another stage is running, for which DVC locks work/code.
     """
-    if not repo.status(["code"]):
+    code.write()
+    if repo.status(["code"]) == {"code": ["always changed"]}:
         return
     try:
         repo.reproduce(["code"], single_item=True)
