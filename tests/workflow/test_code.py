@@ -233,7 +233,7 @@ def test_a_change_of_code_is_accepted_by_the_users_word(project):
     assert not {name for name in project.stale() if RUN in name} and project.ran() == []
 
 
-COMMAND = "--out models/${key}/checkpoints --scores"
+COMMAND = "--out 'models/${key}/checkpoints' --scores"
 
 
 def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project):
@@ -267,7 +267,7 @@ def test_a_wrong_name_gets_the_right_one_and_a_path_is_no_name_and_a_syntax_erro
     assert "is not possible" in accept(project, f"../work/{RUN}", status=1)
     append(project, MODEL, "x =\n")
     printed = project.run("snakemake", "--cores", "2", status=1)
-    assert f"code: {MODEL}, line " in printed and "Traceback" not in printed and project.ran() == []
+    assert f"snakemake: {MODEL}, line " in printed and "Traceback" not in printed and project.ran() == []
 
 
 def test_another_path_of_the_script_and_a_check_before_it_in_earlier_dvc_yaml_are_accepted(project):
