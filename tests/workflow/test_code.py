@@ -242,7 +242,7 @@ def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project):
         "training.json is modified": lambda: (project.root / f"scores/{RUN}/training.json").write_text("{}"),
         "checkpoints is deleted": lambda: shutil.rmtree(project.root / f"models/{RUN}/checkpoints"),
         "base.training is modified": lambda: project.edit("params.yaml", *SMOOTHING),
-        "its command is changed": lambda: project.edit("dvc.yaml", COMMAND, f" {COMMAND}"),
+        "its command is changed": lambda: project.edit("dvc.yaml", COMMAND, f"--more {COMMAND}"),
     }
     for says, change in changes.items():
         change()
