@@ -212,6 +212,8 @@ def keep(state: BeamState, ids_BFT: Tensor, score_BF: Tensor) -> None:
     A NaN score, which a model with NaN weights gives, counts as -inf.
     """
     score_BF = torch.where(score_BF.isnan(), -inf, score_BF)
+    if not (score_BF.is_cuda or (score_BF > -inf).any()):  # none is new; on a GPU, to ask would synchronise
+        return
     kept, longer = state.best_score_BF.shape[1], ids_BFT.shape[2] - state.best_BFT.shape[2]
     every_BF = torch.cat([state.best_score_BF, score_BF], 1)
     ids_BFT = torch.cat([F.pad(state.best_BFT, (0, longer), value=PAD), ids_BFT], 1)
