@@ -47,9 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use `built` as slow, group tests, and run the slowest files first.
+    """Mark the tests that use `built` as slow, group tests, and run the slow groups and the slowest files first.
 
-    Snakemake runs all stages for `built`, and often again in the test. If a long file started last, the other processes
+    Snakemake runs all stages for `built`, and often again in the test. If a long group started last, the other processes
     of `make test` would have nothing to do. Tests that share a module's fixture run in one process, so that it is made
     once; all others are divided among the processes.
     """
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(each[-1].scope == "module" for each in fixtures):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    items.sort(key=lambda item: -slow[item.path])
+    items.sort(key=lambda item: (not (slow[item.path] and item.get_closest_marker("xdist_group")), -slow[item.path]))
 
 
 @pytest.fixture(scope="session")

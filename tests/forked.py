@@ -80,13 +80,13 @@ def folder() -> Path:
     return place
 
 
-def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
+def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str], stdin: int | None = None) -> tuple[int, str]:
     """Run `python -m MODULE ARGUMENTS` as a fork. Returns its exit status and its output, including standard error."""
     path = os.pathsep.join([str(folder()), env["PATH"]])
     request = {"module": module, "arguments": arguments, "folder": str(cwd), "environment": {**env, "PATH": path}}
     with socket.socket(socket.AF_UNIX) as server, tempfile.TemporaryFile() as output, open(os.devnull) as nothing:
         server.connect(str(folder() / SOCKET))
-        files = [nothing.fileno(), output.fileno(), output.fileno()]
+        files = [nothing.fileno() if stdin is None else stdin, output.fileno(), output.fileno()]
         socket.send_fds(server, [json.dumps(request).encode() + b"\n"], files)
         status = int(server.makefile().readline())
         output.seek(0)

@@ -3,6 +3,7 @@
 import lzma
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,12 @@ def demonstration(name: str, number: int) -> list[tuple[str, str]]:
     """The first pairs (English, German) of a set of the demonstration."""
     files = [(ROOT / f"text/demo/{name}.{language}.xz").read_bytes() for language in ("en", "de")]
     return list(zip(*(lzma.decompress(file).decode().splitlines()[:number] for file in files)))
+
+
+def heeding_signals() -> None:
+    """For `preexec_fn`. A background job of a shell starts processes that ignore SIGINT, and `nohup` SIGHUP."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def first(download: dict[str, list[dict]], **pairs: int) -> None:
@@ -87,7 +94,7 @@ class Project:
         path = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
         return {"args": arguments, "cwd": self.root, "env": {**clean, "PATH": path, **environment}}
 
-    def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
+    def run(self, *arguments: str, status: int = 0, stdin: int | None = None, **environment: str) -> str:
         """Run a command, which must exit with `status`. Returns its output, including standard error.
 
         In tests, DVC, Snakemake and the modules of `pipeline` are forks (tests/forked.py).
@@ -95,9 +102,9 @@ class Project:
         command = self.command(*arguments, **environment)
         words = arguments[2:] if arguments[:2] == ("python", "-m") else arguments
         if self.forked and (words[0] in ("dvc", "snakemake") or words[0].startswith("pipeline.")):
-            ended, printed = forked.run(words[0], words[1:], command["cwd"], command["env"])
+            ended, printed = forked.run(words[0], words[1:], command["cwd"], command["env"], stdin)
         else:
-            done = subprocess.run(**command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            done = subprocess.run(**command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
             # concurrent writes of a progress bar and a line can split a character
             ended, printed = done.returncode, done.stdout.decode("utf-8", errors="replace")
         assert ended == status, f"{arguments}: exit status {ended}\n{printed}"

@@ -19,7 +19,7 @@ from dvc.dependency import param
 from dvc.repo import Repo
 
 from pipeline import code
-from tests.projects import STAGES, Project
+from tests.projects import STAGES, Project, heeding_signals
 
 AS_SCRIPT = """\
 if __name__ == "__main__":
@@ -119,7 +119,7 @@ class StubProject(Project):
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores SIGINT
+            preexec_fn=heeding_signals,
         )
         try:
             deadline = time.monotonic() + 120

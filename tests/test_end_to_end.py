@@ -22,7 +22,7 @@ from pipeline.orchestrating.results import SHOWN
 from pipeline.training import workspace
 from tests import in_process
 from tests.killed import kill
-from tests.projects import Project
+from tests.projects import Project, heeding_signals
 from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
 from transformer.checkpoint import read_tensors
 from transformer.translator import PAPER
@@ -199,7 +199,7 @@ def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_saves_says_so_and_is_resumed(project, number):
     before = content(project, TRAIN)
-    process = subprocess.Popen(**command(project, TRAIN), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(**command(project, TRAIN), stderr=subprocess.PIPE, text=True, preexec_fn=heeding_signals)
     wait_for("*/state.safetensors", project.root / "work" / RUN, process)
     process.send_signal(number)
     _, output = process.communicate()

@@ -333,8 +333,9 @@ def inserted(kind: str, name: str) -> list[str]:
 
 def test_what_a_stage_reads_and_writes_is_declared(made, folder):
     """Also read are `machine`, which changes no result, and what the stage itself has written."""
+    of_stages = declared()
     for stage, seen in made[2].items():
-        of, (kind, _, name) = declared()[stage], stage.partition("@")
+        of, (kind, _, name) = of_stages[stage], stage.partition("@")
         settings = [*of["params"], *inserted(kind, name), "machine"]
         assert {path for path in seen.settings if not below(path, settings, ".")} == set(), f"{stage}: params"
         assert {path for path in seen.read if not below(path, of["deps"] + of["outs"], "/")} == set(), f"{stage}: deps"
@@ -359,8 +360,9 @@ def test_what_is_declared_is_read_and_written(made, folder):
 
 
 def test_a_module_that_runs_is_in_the_digest_and_one_outside_gives_and_reads_nothing(made):
+    digested = {kind: code.closure(script).keys() for kind, script in code.scripts().items()}
     for stage, seen in made[2].items():
-        assert seen.modules <= code.closure(code.scripts()[stage.partition("@")[0]]).keys(), stage
+        assert seen.modules <= digested[stage.partition("@")[0]], stage
         assert seen.opened_by_listed == set(), stage
         assert [place for place in seen.returned_by_listed if not place.split(":")[0].endswith(tuple(RETURNED))] == [], (
             stage

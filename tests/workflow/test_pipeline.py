@@ -1,12 +1,12 @@
 """The DAG: the content of dvc.yaml and the Snakefile, and the joint behaviour of DVC and Snakemake on stub stages."""
 
 import ast
+import functools
 import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import networkx
@@ -84,6 +84,7 @@ def test_each_stage_is_a_script_with_quoted_names_and_says_what_it_needs_of_the_
             assert (out.use_cache, out.persist) == (not in_git, in_git), f"{name}: {out}"
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """The modules of the project that a file imports, without empty ones and those that it names in a string."""
     meaning = code.meaning_of(path.read_bytes(), path.relative_to(ROOT), code.existing())
@@ -247,11 +248,8 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(projec
 
 
 def test_an_experiment_in_a_folder_of_its_own_runs_the_stages_concerned(project):
-    def run(*arguments: str) -> str:
-        return subprocess.run(**project.command("dvc", "exp", *arguments), stdout=subprocess.PIPE, check=True).stdout
-
-    run("run", "--temp", "--name", "other", "--set-param", "base.scoring.bootstrap=500")
-    shown = json.loads(run("diff", "HEAD", "other", "--json"))
+    project.run("dvc", "exp", "run", "--temp", "--name", "other", "--set-param", "base.scoring.bootstrap=500")
+    shown = json.loads(project.run("dvc", "exp", "diff", "HEAD", "other", "--json"))
     assert shown["params"]["params.yaml"] == {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}
     assert "scores/demo-tiny/metrics.json" in shown["metrics"] and project.stale() == set() and project.ran() == []
 
