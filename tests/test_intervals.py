@@ -80,6 +80,8 @@ def test_the_variance_between_sentences_widens_an_interval_without_counting_the_
     narrow, wide = (between(one, still, Spread(0.01, 0, 9)) for one in (still + 1, scores))
     half = stats.t.ppf(0.975, 9) * np.sqrt(0.01 * 2 / 3 + np.linspace(28, 32, 9).var())
     assert (wide.low, wide.high) == pytest.approx((1 - half, 1 + half)) and narrow.high < wide.high
+    half = stats.t.ppf(0.975, 9) * np.sqrt(0.01 * 2 / 3 + np.linspace(28, 32, 9).var() - 1.5 * 2 / 3)
+    assert between(scores, still, Spread(0.01, 1.5, 9)).high == pytest.approx(1 + half), "a part of it is of the seeds"
     assert between(scores, still, Spread(0.01, 100, 9)).high == pytest.approx(narrow.high), "all of it is of the seeds"
 
 

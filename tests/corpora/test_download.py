@@ -184,6 +184,7 @@ def test_dev_and_test_are_held_out_evenly_spread(collect, files):
     sets = {name: written[f"{name}.en"].split(b"\n")[:-1] for name in ("train", "dev", "test")}
     assert {name: len(some) for name, some in sets.items()} == {"train": 960, "dev": 10, "test": 30}
     assert len(set().union(*sets.values())) == 1000
+    assert sorted(int(text.split()[1]) for text in sets["dev"] + sets["test"]) == [*range(0, 1000, 25)]
     for name, size in (("dev", 10), ("test", 30)):
         numbers = [int(text.split()[1]) for text in sets[name]]
         steps = [b - a for a, b in itertools.pairwise([0, *numbers, 1000])]

@@ -66,8 +66,12 @@ def test_a_kill_while_a_training_is_removed_leaves_no_state_without_its_checkpoi
     assert place.exists() and not workspace.unfinished("run")
 
 
-def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_not_adopted(place):
+def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_not_adopted(place, monkeypatch):
     assert workspace.claim("run", "0123", "first") == (place, [])
+    (place / workspace.PUBLISHED).touch()
+    monkeypatch.setattr(project, "code_of", lambda *_: None)  # DVC has not recorded it
+    assert not workspace.unfinished("run")
+    assert workspace.claim("run", "0123", "first") == (place, []) and workspace.unfinished("run") == [place]
     workspace.accept(place, "second")
     assert workspace.claim("run", "0123", "second") == (place, ["first"])
     assert workspace.claim("run", "0123", "second") == (place, ["first"])
@@ -307,7 +311,7 @@ def test_dvc_has_recorded_a_training_once_its_entry_and_its_cache_have_the_outpu
     subprocess.run([sys.executable, "-m", "dvc", "repro", "--quiet"], check=True)
     assert project.code_of("train@run", md5) == "text\n"
     assert project.code_of("train@run", "0" * 32) is None and project.code_of("train@other", md5) is None
-    shutil.rmtree(".dvc/cache")
+    Path(".dvc/cache/files/md5", md5[:2], md5[2:]).unlink()
     assert project.code_of("train@run", md5) is None, "a clone has the entry, and not the outputs"
 
 

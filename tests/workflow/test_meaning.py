@@ -186,6 +186,9 @@ def test_no_module_is_loaded_in_a_way_that_the_digest_does_not_see():
     assert all((ROOT / path).is_file() for path in code.CHANGE_NO_RESULT)
 
 
+TEMPLATES = "rooms/templates/page.css", "rooms/templates/page.html"
+
+
 def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, described):
     modules = {
         "__init__": "",
@@ -198,7 +201,7 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, described):
         "extras__b__section": "x = 2",
         "extras__b__other": "x = 3",
     }
-    templates = ["page.html", ".DS_Store", "page.html~"]  # the others are of an operating system and an editor
+    templates = ["page.html", "page.css", ".DS_Store", "page.html~"]  # the others are of an operating system and an editor
     for name, text in {"three": "import pipeline.work", "package/__init__": "x = 1"}.items():
         (tmp_path / f"transformer/{name}.py").parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"transformer/{name}.py").write_text(text)
@@ -211,7 +214,7 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, described):
     assert sorted(name for _, name in code.lines(Path("pipeline/work.py"))) == [
         "imports",
         *(f"pipeline/extras/{name}/section.py" for name in "ab"),
-        *(f"pipeline/{name}" for name in ("one.py", "rooms/page.py", "rooms/templates/page.html", "work.py")),
+        *(f"pipeline/{name}" for name in ("one.py", "rooms/page.py", *TEMPLATES, "work.py")),
         *("transformer/package/__init__.py", "transformer/three.py"),
     ]
     (tmp_path / "pipeline/rooms/templates/page.html").write_text("<p> <!-- counts as bytes -->")
