@@ -87,7 +87,7 @@ def closure(script: Path) -> dict[Path, Meaning]:
     while waiting:
         path = waiting.pop()
         seen[path] = meaning_of((ROOT / path).read_bytes(), path, known)
-        waiting |= imports(path, known) - seen.keys() - CHANGE_NO_RESULT
+        waiting |= imports(seen[path], known) - seen.keys() - CHANGE_NO_RESULT
     return seen
 
 
@@ -95,10 +95,9 @@ def existing() -> frozenset[Path]:
     return frozenset(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
-def imports(path: Path, known: frozenset[Path]) -> set[Path]:
+def imports(module: Meaning, known: frozenset[Path]) -> set[Path]:
     """Return the modules of the project that a module imports or names anywhere. Empty modules are left out."""
-    references = meaning_of((ROOT / path).read_bytes(), path, known).references
-    named = {named for block in references for named, _, _ in block}
+    named = {named for block in module.references for named, _, _ in block}
     packages = {package / "__init__.py" for each in named for package in each.parents} & known
     return {each for each in named | packages if (ROOT / each).stat().st_size}
 

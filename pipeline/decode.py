@@ -29,7 +29,6 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
-from transformer.perplexity import mean_loss
 from transformer.store import step_files
 from transformer.translator import Translator
 
@@ -49,8 +48,8 @@ def of_references(translator: Translator, source: list[str], target: list[str]) 
         return np.array([*chain(*ids)], np.int64), np.cumsum([0, *map(len, ids)])
 
     pairs = BinarisedSet(binarised(source), binarised(target))
-    on = translator.model, pairs, translator.config.batch_tokens, translator.device
-    loss, (confidence_N, right_N) = mean_loss(*on), confidences(*on)
+    batch_tokens, device = translator.config.batch_tokens, translator.device
+    loss, confidence_N, right_N = confidences(translator.model, pairs, batch_tokens, device)
     bins = [
         {"probability": each["value"], "accuracy": each["score"], "tokens": each["prefixes"]}
         for each in reliability(confidence_N, right_N)

@@ -52,7 +52,8 @@ def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
 def main(arguments: argparse.Namespace) -> None:
     counted = counted_of(arguments.training, arguments.corpus)
     write_json(arguments.out, {"analytic": counted})
-    followers.mirror(arguments.training)
+    if arguments.training.with_name("score.json").exists():  # otherwise the stage `score` shows all files
+        followers.mirror(arguments.training)
     print(f"{arguments.run}: {counted['training_flops']:.2e} operations counted")
 
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from transformer.batch import Batch, Pairs
-from transformer.data import in_order
 from transformer.fast import fused
 from transformer.fast.loss import cross_entropy
 from transformer.model import Transformer
@@ -54,9 +53,3 @@ def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray],
         for batch in given:
             total, tokens = total + batch_loss(model, batch, 0.0).item(), tokens + len(batch.labels_N)
     return total, tokens
-
-
-def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device) -> float:
-    """The mean unsmoothed loss of a target token, in nats."""
-    total, tokens = summed_loss(model, pairs, in_order(pairs, batch_tokens), device)
-    return total / tokens

@@ -29,6 +29,7 @@ def opened(locked: bool = True) -> Iterator[Repo]:
     os.environ.update(PATH=path, PYTHONUNBUFFERED="1")
     try:
         with Repo(_wait_for_lock=locked) as repo, lock_repo(repo) if locked else contextlib.nullcontext():
+            repo.scm_context.quiet = True  # no advice about `git add`
             yield repo
     except SCMError as error:
         raise UserError(f"{error}; clone the project with git, or run `git init` in this folder") from None

@@ -228,7 +228,7 @@ def agreement(compared: Comparison) -> list[str]:
 
     Their intervals are from simulated effects, which vary around ours by the standard errors of the seeds.
     """
-    from scipy.stats import spearmanr  # the import takes a second
+    from scipy.stats import pearsonr, rankdata  # the import takes a second
 
     tested = [each.change for each in findings(compared) if each.change.row and each.p is not None]
     if len(tested) < ENOUGH or any(change.perplexity.low is None for change in tested):
@@ -242,7 +242,8 @@ def agreement(compared: Comparison) -> list[str]:
         paper = theirs[:, column].round(9)  # equal differences of decimals are equal
         errors = [((score.high or 0) - (score.low or 0)) / 4 for score in ours]
         drawn = np.random.default_rng(1).normal([score.score for score in ours], errors, (10_000, len(ours)))
-        found, *others = (spearmanr(row, paper).statistic for row in np.vstack([[score.score for score in ours], drawn]))
+        ranks = rankdata(np.vstack([[score.score for score in ours], drawn]), axis=1)
+        found, *others = pearsonr(ranks, rankdata(paper)[None], axis=1).statistic
         low, high = np.quantile(others, [0.025, 0.975])
         said.append(f"{found:.2f} by {name} ({low:.2f} to {high:.2f})")
     return [f"Rank correlation of the {len(tested)} rows with the paper's: {', '.join(said)}."]

@@ -46,6 +46,7 @@ PURE += (
 PURE += (ast.Subscript, ast.Tuple, ast.UnaryOp)
 PURE += (ast.boolop, ast.cmpop, ast.comprehension, ast.expr_context, ast.keyword, ast.operator, ast.unaryop)
 
+IMPORTS = ast.Import, ast.ImportFrom
 Reference = tuple[Path, str, str]  # a module, the name that is imported from it, and the name that it gets
 
 
@@ -65,7 +66,7 @@ class Meaning:
     def __post_init__(self) -> None:
         nodes = list(ast.walk(self.tree))
         bound = Counter(name for node in nodes for name in bound_names(node))
-        imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+        imports = [node for node in nodes if isinstance(node, IMPORTS)]
         self.libraries = {name.partition(".")[0] for node in imports for name, _ in imported_names(node)}
         references = [reference for node in imports for reference in self.imported(node) or ()]
         self.modules = {as_: path for path, name, as_ in references if not name and bound[as_] == 1}
@@ -114,17 +115,19 @@ class Meaning:
             return self.noted([(self.modules[node.id], "", "")])
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and (paths := self.found(node.value)[0]):
             return self.noted([(path, "", "") for path in paths])
-        if named := [path for name, _ in imported_names(node) for path in self.found(name)[0]]:  # as in `import a.b`
+        if isinstance(node, IMPORTS) and (
+            named := [path for name, _ in imported_names(node) for path in self.found(name)[0]]  # as in `import a.b`
+        ):
             self.noted([(path, "", "") for path in named])
-        fields = ((name, self.of(value)) for name, value in ast.iter_fields(node))
-        return type(node).__name__, *(each for each in fields if each[1] is not None and each[1] != ())
+        fields = [(name, self.of(getattr(node, name, None))) for name in node._fields]
+        return type(node).__name__, *[each for each in fields if each[1] is not None and each[1] != ()]
 
     def of_list(self, nodes: list[Any]) -> Iterator[Any]:
         block: list[Reference] = []
         for node in nodes:
             if is_docstring(node) or id(node) in self.messages:
                 continue
-            if (references := self.imported(node)) is not None:
+            if isinstance(node, IMPORTS) and (references := self.imported(node)) is not None:
                 block += references
                 continue
             if block:
@@ -146,11 +149,14 @@ def texts(nodes: list[ast.AST], messages: list[ast.expr | ast.keyword]) -> Itera
     loads = Counter(name for node in nodes for name in loaded(node))
     said = Counter(name for part in messages for node in ast.walk(part) for name in loaded(node))
     quiet = {name for name, number in said.items() if loads[name] == number}
-    for node in (each for function in nodes if isinstance(function, ast.FunctionDef) for each in ast.walk(function)):
-        if not isinstance(node, ast.Assign) or not makes_text(node.value):
-            continue
-        if all(isinstance(each, ast.Name) and each.id in quiet for each in node.targets):
-            yield node.value
+    for function in nodes if quiet else ():
+        for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+            if (
+                isinstance(node, ast.Assign)
+                and all(isinstance(each, ast.Name) and each.id in quiet for each in node.targets)
+                and makes_text(node.value)
+            ):
+                yield node.value
 
 
 def makes_text(node: ast.AST) -> bool:

@@ -12,6 +12,7 @@ import torch
 from transformer.batch import Pairs
 from transformer.data import in_order
 from transformer.fast import fused
+from transformer.fast.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.perplexity import evaluating
 
@@ -66,17 +67,21 @@ def rounded(number: float) -> float:
     return round(float(number), 6)
 
 
-def confidences(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device) -> tuple[np.ndarray, np.ndarray]:
-    """For each target token (EOS included): the probability of the model's most probable token, and whether it is right.
+def confidences(
+    model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The mean unsmoothed loss of a target token (EOS included), in nats, of which exp is the perplexity.
 
-    The model sees the reference's tokens before this one, as for the perplexity.
+    Then, for each target token: the probability of the model's most probable token, and whether it is right. The model
+    sees the reference's tokens before this one.
     """
-    parts = []
+    parts, loss = [], 0.0
     with evaluating(model, pairs, in_order(pairs, batch_tokens), device) as given:
         for batch in given:
             hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
+            loss += cross_entropy(hidden_ND, model.embedding, batch.labels_N).item()
             for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
                 most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
                 parts.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
     confidence_N, right_N = torch.cat(parts, 1).numpy()
-    return confidence_N, right_N
+    return loss / len(right_N), confidence_N, right_N

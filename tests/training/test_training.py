@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.scoring.calibration import confidences
 from tests.pairs import Pairs
 from tests.refusals import refused
 from tests.torch_twin import summed_loss
@@ -29,7 +30,6 @@ from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
-from transformer.perplexity import mean_loss
 from transformer.store import Store
 
 
@@ -372,7 +372,7 @@ def test_a_dev_loss_is_the_mean_of_torch_s_over_all_pieces_in_float32(settings, 
     weights = {name: parameter.double() for name, parameter in model.named_parameters()}
     pieces = sum(len(ids) + 1 for ids in dev.sides[1])
     mean = summed_loss(settings(), weights, dev, (range(len(dev)), []), 0.0).item() / pieces
-    assert mean_loss(model, dev, 50, CPU) == pytest.approx(mean, rel=1e-6) and model.training == trains
+    assert confidences(model, dev, 50, CPU)[0] == pytest.approx(mean, rel=1e-6) and model.training == trains
     recorded = [json.loads(line) for line in trainer.store.records()][-1:] if trains else []
     assert [record["dev_loss"] for record in recorded] == pytest.approx([mean] * trains, abs=2e-6)
 
