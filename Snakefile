@@ -43,7 +43,7 @@ from pipeline import code
 from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
-from pipeline.settings.studies import with_studies
+from pipeline.settings.blocks import with_studies
 from pipeline.running import devices, quota
 from pipeline.orchestrating import slurm, termination
 from pipeline.orchestrating.costly import confirm, costly

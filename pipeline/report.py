@@ -20,17 +20,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.reporting import decodings, run_tables
+from pipeline.reporting import run_tables
 from pipeline.reporting.figures.style import Figure, style
-from pipeline.reporting.page import count, page
+from pipeline.reporting.page import count, page, views
 from pipeline.reporting.results import Results, load_results
 from pipeline.reporting.studies import headline_table
 from pipeline.reporting.tables import escaped, latex, markdown
-from pipeline.reporting.views import views
 from pipeline.running import stage
 from pipeline.running.times import read_times
+from pipeline.settings.blocks import with_studies
 from pipeline.settings.params import load
-from pipeline.settings.studies import with_studies
 from transformer.config.reading import UserError
 from transformer.files import atomic, digest, read_json, write_json, write_lines
 
@@ -55,7 +54,7 @@ def files_of(params: Mapping, results: Results, scores: Path, folder: Path, sets
         paper, claims = [shown[name] for name in ("table1", "table2", "table3")], shown["claims"]
         tables = [*paper, run_tables.all_runs(results), run_tables.all_scores(results), shown["toolkits"]]
         tables += [claims] if claims else []
-        tables += [decodings.decodings_table(params, results.decodings)] if results.decodings else []
+        tables += [run_tables.decodings_table(params, results.decodings)] if results.decodings else []
         files = {f"{table.name}.csv": table.csv for table in tables}
         files |= {f"{table.name}.tex": latex(table) for table in paper}
         for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index), (TRANSLATED, ())):
@@ -78,13 +77,11 @@ def picture(figure: Figure) -> str:
 def publish(files: Mapping[str, str], out: Path) -> None:
     """Write each file atomically, and remove the files that an earlier report has written and that are not in `files`.
 
-    Raises UserError if a file that no report has written would be replaced. A report from before LISTED is known by its
-    first lines. The list has each file before it is written, for the case of a kill.
+    Raises UserError if a file that no report has written would be replaced. The list has each file before it is written,
+    for the case of a kill.
     """
-    listed, first = out / LISTED, out / "README.md"
+    listed = out / LISTED
     earlier = set(listed.read_text(encoding="utf-8").split("\n")) - {""} if listed.is_file() else set()
-    if not earlier and first.is_file() and first.read_text("utf-8", "replace").startswith(INTRODUCTION.partition(";")[0]):
-        earlier = set(files)
     if not earlier and any(path.suffix != ".partial" for path in out.glob("*")):
         raise UserError(f"{out} holds files, but no earlier report; choose a new folder or the folder of a report")
     if others := [name for name in files if name not in earlier and (out / name).exists()]:

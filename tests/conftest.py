@@ -12,8 +12,8 @@ import hypothesis
 import pytest
 import torch
 
+from pipeline.settings.blocks import with_studies
 from pipeline.settings.params import load, section
-from pipeline.settings.studies import with_studies
 from tests import forked
 from tests.projects import Project
 from tests.stubs import StubProject

@@ -103,7 +103,7 @@ EVERY = [*WRONG, *WITHOUT_PARAMS, *map(module_of, STAGES[1:])]
 
 # Runs commands, which are given in JSON, as forks of one process that has imported what takes seconds.
 FORKS = """
-import gc, json, os, runpy, sys, torch, pipeline.reporting.views, pipeline.running.stage, transformer.translator
+import gc, json, os, runpy, sys, torch, pipeline.reporting.page, pipeline.running.stage, transformer.translator
 gc.freeze()  # a collection in a fork would copy the memory of all these modules
 for command, *arguments in json.loads(sys.argv[1]):
     if not (fork := os.fork()):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.reporting.figures import attention, changes, curves, reliability
+from pipeline.reporting.figures import attention, changes, curves
 from pipeline.reporting.figures.style import COLOURS
 from pipeline.reporting.published import TABLE3
 from pipeline.scoring.bleu import PUBLISHED
@@ -19,7 +19,7 @@ NAN = float("nan")
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch):
     """A picture is its canvas and its caption."""
-    for module in (attention, changes, curves, reliability):
+    for module in (attention, changes, curves):
         monkeypatch.setattr(module, "drawn", lambda name, canvas, caption, alt: (canvas, caption))
 
 
@@ -65,7 +65,7 @@ def test_a_point_of_a_reliability_curve_is_at_the_probability_and_the_accuracy()
     bins = [{"probability": 0.25, "accuracy": 0.2, "tokens": 9}, {"probability": 0.75, "accuracy": 0.8, "tokens": 3}]
     runs = {"a": (bins, 0.25), "b": (bins[:1], 0.5), "c": (None, None)}
     frame = pd.DataFrame(runs.values(), index=list(runs), columns=["reliability", "calibration error"], dtype=object)
-    ((canvas, caption),) = reliability.tokens(SimpleNamespace(runs=frame, alike=lambda names: [[name] for name in names]))
+    ((canvas, caption),) = curves.reliability(SimpleNamespace(runs=frame, alike=lambda names: [[name] for name in names]))
     (plot,) = canvas.axes
     assert [points(line) for line in plot.lines] == [[[0, 0], [1, 1]], [[0.25, 0.2], [0.75, 0.8]], [[0.25, 0.2]]]
     assert plot.collections[0].get_sizes().tolist() == [12 + 150 * 0.75, 12 + 150 * 0.25]

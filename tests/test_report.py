@@ -26,7 +26,7 @@ from pipeline import collect, report, result
 from pipeline.extras.export import model_card
 from pipeline.orchestrating import results as terminal
 from pipeline.report import files_of
-from pipeline.reporting import changes, claims, decoder_facts, decodings, run_tables, views
+from pipeline.reporting import changes, claims, decoder_facts, page, run_tables
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import attention
 from pipeline.reporting.figures.style import style
@@ -526,7 +526,7 @@ def test_the_runs_of_params_yaml_are_compared_with_the_first(project):
     project.write({"base": entry}, 30, every=2)
     (project.results / "none.json").unlink()
     results = project.load()
-    (study,) = views.own_studies(project.params, results.of(results.selected))
+    (study,) = page.own_studies(project.params, results.of(results.selected))
     table = claims.against_first(changes.tested(changes.of_study(study), ScoringConfig(bootstrap=50, seed=1)))
     better, same = table.rows()
     labels = [(row["run"], row["against"], row["seeds"]) for row in (better, same)]
@@ -560,7 +560,7 @@ def test_p_is_corrected_over_the_decodings_of_one_set_by_one_model(invented):
     project, known = invented[0], invented[0].load().decodings
     p = {"beam": None, "exact": 0.01, "drawn": 0.04, "lower-beam": 0.04}
     facts = {name: {**known.get(name, known["exact"]), "facts": {"p": value}} for name, value in p.items()}
-    rows = decodings.decodings_table(project.params, facts).rows()
+    rows = run_tables.decodings_table(project.params, facts).rows()
     assert [row["p, Holm"] for row in rows] == [None, 0.02, 0.04, 0.04]
 
 
@@ -616,18 +616,18 @@ def test_each_page_shows_what_belongs_to_it(invented):
 
 def test_a_page_shows_the_kept_test_translations_beside_source_and_reference(invented, project):
     """Of the three selected runs, and of the recorded ones with their training data whose test sets are here."""
-    page = Page(invented[1][report.TRANSLATED])
-    assert {"of-demo", "of-wmt14-en-fr"} <= set(page.ids) and "script" not in page.tags
+    shown = Page(invented[1][report.TRANSLATED])
+    assert {"of-demo", "of-wmt14-en-fr"} <= set(shown.ids) and "script" not in shown.tags
     entry = {"corpus": "demo", "model": "tiny"}
     project.params["runs"] = {"run": entry, "run-2": entry | {"seed": 2}}
     project.write(project.params["runs"])
-    kept = views.kept_translations(project.load(), project.results, project.sets)["demo"]
+    kept = page.kept_translations(project.load(), project.results, project.sets)["demo"]
     assert len(kept) == len(REFERENCES) and [line[:2] for line in kept[5]] == [
         ("source", "en"), ("reference", "de"), ("run", "de"), ("run-2", "de")
     ]  # fmt: skip
     assert [line[2] for line in kept[5]] == ["source 5", REFERENCES[5], worsened(5)[5], worsened(5, 2)[5]]
     write_evaluation_set(project.sets / "demo-test", "demo", raw=([*SENTENCE], REFERENCES[:2]))
-    assert not views.kept_translations(project.load(), project.results, project.sets), "a set of other length"
+    assert not page.kept_translations(project.load(), project.results, project.sets), "a set of other length"
 
 
 @pytest.mark.slow
@@ -668,9 +668,6 @@ def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(proje
     assert not terminal.page_is_current()
     with refused("my.csv is not of an earlier report and would be replaced"):
         report.publish({"my.csv": ""}, out)
-    (out / report.LISTED).unlink()
-    report.publish({"README.md": "a report from before the list"}, out)
-    assert all((out / name).exists() for name in (*kept, "runs.csv"))
     write_lines(tmp_path / "site/index.html", ["mine"])
     for folder in (project.scores, tmp_path / "site"):
         with refused("holds files, but no earlier report"):

@@ -10,9 +10,9 @@ import argparse
 
 from pipeline.running import stage
 from pipeline.running.merges import require_all_resolved
+from pipeline.settings.blocks import with_studies
 from pipeline.settings.check import check
 from pipeline.settings.params import load
-from pipeline.settings.studies import with_studies
 
 
 def main(_: argparse.Namespace) -> None:

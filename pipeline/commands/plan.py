@@ -24,13 +24,13 @@ from pipeline.costs.flops import Lengths, forward_flops, training_flops
 from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
 from pipeline.running.times import duration, training_times
+from pipeline.settings.blocks import study, with_studies
 from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, text_corpus
 from pipeline.settings.registry import parts
 from pipeline.settings.score_files import content, within
 from pipeline.settings.selection import run_settings
-from pipeline.settings.studies import study, with_studies
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 

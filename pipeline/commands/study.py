@@ -19,9 +19,9 @@ from ruamel.yaml import YAML
 from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
 from pipeline.settings import params
+from pipeline.settings.blocks import STUDIES, described, study, with_studies
 from pipeline.settings.check import check, check_study
 from pipeline.settings.score_files import within
-from pipeline.settings.studies import STUDIES, described, study, with_studies
 from transformer.config.reading import UserError, together
 from transformer.files import atomic
 

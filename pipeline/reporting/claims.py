@@ -6,15 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.reporting.changes import (
-    ELSEWHERE,
-    FAILED,
-    Change,
-    Comparison,
-    described,
-    differing,
-    published_difference,
-)
+from pipeline.reporting.changes import ELSEWHERE, FAILED, Change, Comparison, described, differing, published_difference
 from pipeline.reporting.published import BASE
 from pipeline.reporting.studies import Headline
 from pipeline.reporting.tables import Table, table, with_ends
@@ -133,11 +125,9 @@ def findings(compared: Comparison) -> list[Finding]:
         "p": [change.bleu.p for _, change, *_ in found],
         "welch": [change.welch for _, change, *_ in found],
         "perplexity": [change.perplexity.p if change.row else None for _, change, *_ in found],
-        **{
-            name: [each and each.p for _, change, *_ in found for each in [change.elsewhere.get(name)]]
-            for name in ELSEWHERE
-        },
     }
+    for name in ELSEWHERE:
+        columns[name] = [each and each.p for _, change, *_ in found for each in [change.elsewhere.get(name)]]
     decided = [decides for *_, decides in found]
     corrected = {name: holm([p if yes else None for p, yes in zip(of, decided)]) for name, of in columns.items()}
     return [
@@ -156,19 +146,17 @@ def finding(claim: Claim, change: Change, predicted: int, p: Mapping[str, float 
     if change.row and p["perplexity"] is not None:
         theirs = round(published_difference(change.row)[1], 1)
         perplexity = verdict(change.perplexity, p["perplexity"], (theirs > 0) - (theirs < 0), change.seeds)
-    elsewhere = {name: p[name] for name in ELSEWHERE}
-    return Finding(claim, change, result, p["p"], p["welch"], elsewhere, perplexity, p["perplexity"])
+    return Finding(
+        claim, change, result, p["p"], p["welch"], {name: p[name] for name in ELSEWHERE}, perplexity, p["perplexity"]
+    )
 
 
 def together(dev: str, test: str) -> str:
     """The verdict of dev and test: that of both, or of the one that decides, or that they disagree."""
     if dev == test:
         return dev
-    decided = {"dev": dev, "test": test}
-    decided = {name: result for name, result in decided.items() if result != OPEN}
-    return (
-        "dev and test disagree" if len(decided) > 1 else "".join(f"{how} on {name} only" for name, how in decided.items())
-    )
+    decided = [f"{result} on {name} only" for name, result in (("dev", dev), ("test", test)) if result != OPEN]
+    return "dev and test disagree" if len(decided) > 1 else decided[0]
 
 
 def verdict(difference: Score, p: float | None, predicted: int, seeds: int, failed: bool = False) -> str:

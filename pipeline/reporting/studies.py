@@ -13,8 +13,8 @@ from pipeline.reporting.run_tables import TEST
 from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
+from pipeline.settings.blocks import described
 from pipeline.settings.score_files import rounded
-from pipeline.settings.studies import described
 
 COMPARED = ("corpus", "model", *BASE, "seed")  # the settings that `Study.varied` compares
 FIRST = {HEADLINE: "sacreBLEU", TOKENISED: "BLEU of lower-cased text"}  # the first measure of a run, by its text

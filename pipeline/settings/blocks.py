@@ -1,13 +1,18 @@
-"""All blocks of params.yaml and of a study as classes: the check reads them, and the JSON schemas are made from them."""
+"""All blocks of params.yaml and of a study as classes, and the studies of studies.yaml, which `make study` selects.
 
+The check reads the blocks, and the JSON schemas are made from them.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, make_dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline.settings.decodings import Decoding, Samples
 from pipeline.settings.download import DownloadConfig, SetConfig
 from pipeline.settings.machine import MachineConfig
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import Name
+from pipeline.settings.params import Name, load, require_named, text_corpus
 from pipeline.settings.registry import CORPUS, MODEL, Block, parts
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.settings.selection import Run
@@ -15,7 +20,7 @@ from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import Differences, Pattern, Positive, require
+from transformer.config.reading import Differences, Pattern, Positive, UserError, convert, require
 from transformer.config.training import AveragingConfig, TrainingConfig
 
 # `base.decoders`: the settings of each decoder, with the decoders that it uses
@@ -96,3 +101,32 @@ FIXED |= {block: dict[str, Positive] for block in ("hardware", "peak_tflops")}  
 ABOUT = {"desc": str | None, "rows": dict[Name, str] | None, "against": dict[Name, Name] | None, "perplexity": bool | None}
 Study = make_dataclass("Study", (ABOUT | {"runs": SELECTED["runs"]} | OPTIONAL).items(), frozen=True)
 Params = make_dataclass("Params", (SELECTED | {"corpora_in_use": tuple[str, ...]} | FIXED).items(), frozen=True)
+
+
+STUDIES = Path("studies.yaml")
+
+
+def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
+    """Return the content of params.yaml with that of studies.yaml as the block `studies`."""
+    if "studies" in params:
+        raise UserError(f"params.yaml: studies: unknown block; studies are in {STUDIES}, move yours there")
+    return {**params, "studies": convert(dict[Name, dict[str, Any]], load(path), f"{path}:")}
+
+
+def described(params: Mapping, name: str) -> str:
+    """Return the description of a study on one line, or an empty text."""
+    return " ".join((params["studies"][name].get("desc") or "").split())
+
+
+def study(params: Mapping, name: str) -> dict:
+    """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
+    require_named(name, list(params["studies"]), f"a study of {STUDIES}")
+    blocks = {key: params["studies"][name].get(key) or {} for key in STUDY}
+    return {**blocks, "corpora_in_use": corpora_needed({**params, **blocks})}
+
+
+def corpora_needed(params: Mapping) -> list[str]:
+    """Return the entries of `corpora` of which the runs and the back-translations are made."""
+    used = [line["corpus"] for line in params["runs"].values()]
+    used += [name for block in CORPORA[1:] for name in params[block]]
+    return list(dict.fromkeys(text_corpus(params, corpus) for corpus in used))

@@ -13,10 +13,9 @@ import pytest
 from jsonschema import Draft7Validator
 
 from pipeline.commands import schema, study
-from pipeline.settings.blocks import ADDED
+from pipeline.settings.blocks import ADDED, with_studies
 from pipeline.settings.check import check
 from pipeline.settings.params import parse
-from pipeline.settings.studies import with_studies
 from tests.in_process import command
 from tests.projects import ROOT
 from tests.refusals import refusals, spoilt

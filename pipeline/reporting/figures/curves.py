@@ -1,4 +1,4 @@
-"""Curves against training steps: losses of a run with its seeds, and the dev losses of a study."""
+"""Curves: losses of runs against training steps, and how far the token probabilities of runs can be believed."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator
 
-from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn
+from pipeline.reporting.figures.style import COLOURS, INK, Figure, axes, drawn
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study, shared
 
@@ -69,3 +69,33 @@ def dev_losses(study: Study) -> Figure:
     finish(canvas, plot, "dev loss per piece (nats)")
     alt = f"Dev loss against steps of {len(runs)} runs: {', '.join(runs)}."
     return drawn(f"study-{study.name}", canvas, f"{study.name}: dev loss. {study.caveat()}".strip(), alt)
+
+
+def reliability(results: Results, of: str = "") -> list[Figure]:
+    """How often the most probable token is right, by its probability, for each training. Seeds are shown by the first.
+
+    The area of a point grows with its share of the tokens.
+    """
+    known = [name for name in results.runs.index if results.runs.at[name, "reliability"]]
+    if not known:
+        return []
+    canvas, plot = axes(5.2, 4.2)
+    plot.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
+    plot.set(xlabel="probability of the most probable token", ylabel="share in which it is right", xlim=(0, 1), ylim=(0, 1))
+    shown = []
+    for number, (name, *_) in enumerate(results.alike(known)):
+        run, colour = results.runs.loc[name], COLOURS[number % len(COLOURS)]
+        believed, right, counts = zip(
+            *((each["probability"], each["accuracy"], each["tokens"]) for each in run["reliability"])
+        )
+        plot.plot(believed, right, color=colour, label=name)
+        areas = [12 + 150 * count / sum(counts) for count in counts]
+        plot.scatter(believed, right, s=areas, color=colour, alpha=0.5, linewidths=0)
+        shown.append(f"{name} {run['calibration error']:.3f}")
+    canvas.legend(loc="outside lower center", ncols=2)
+    caption = (
+        "Token probabilities on dev, last checkpoint: below the dotted line the model is over-confident, which label "
+        f"smoothing is meant to prevent (5.4). Calibration errors: {', '.join(shown)}."
+    )
+    name = f"reliability-{of}" if of else "reliability"
+    return [drawn(name, canvas, caption, f"Reliability curves of {len(shown)} trainings beside the diagonal.")]
