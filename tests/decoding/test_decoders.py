@@ -8,6 +8,7 @@ import math
 import shutil
 from collections import Counter
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -299,6 +300,13 @@ def test_a_group_whose_search_has_ended_waits_for_the_others(decoder):
     logits[0, 1, 4, 4] = logits[0, 2, 4, EOS] = logits[0, 1, 5, EOS] = 5.0
     (found,) = decoder("diverse", beam=2, groups=2, diversity=2.0).search(batch_of(logits, [5]), 1)
     assert [t.ids for t in found] == [[4, 4]]
+
+
+def test_a_search_for_two_finished_translations_goes_on_after_the_first():
+    scores = torch.tensor([[-1.0, -math.inf, -math.inf], [-1.0, -2.0, -math.inf]])
+    state = SimpleNamespace(best_score_BF=scores, limit_B=torch.tensor([9, 9]), length=3)
+    beam.stop(state, 2)
+    assert state.limit_B.tolist() == [9, 3]
 
 
 def test_a_translation_that_the_limit_cut_is_never_above_a_finished_one(decoder):
