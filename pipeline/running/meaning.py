@@ -30,21 +30,7 @@ METHODS |= {"split", "splitlines", "strip", "values"}  # not `replace` and `get`
 PROJECT = {"brief", "describe", "duration", "foreign", "one_file", "pairs_in", "shortened", "shown", "similar", "size_of"}
 PROJECT |= {"told", "unknown"}
 
-PURE: tuple[type[ast.AST], ...] = (ast.Attribute, ast.BinOp, ast.BoolOp, ast.Compare, ast.Constant, ast.Dict)
-PURE += (
-    ast.FormattedValue,
-    ast.GeneratorExp,
-    ast.IfExp,
-    ast.JoinedStr,
-    ast.List,
-    ast.ListComp,
-    ast.Name,
-    ast.Set,
-    ast.Slice,
-    ast.Starred,
-)
-PURE += (ast.Subscript, ast.Tuple, ast.UnaryOp)
-PURE += (ast.boolop, ast.cmpop, ast.comprehension, ast.expr_context, ast.keyword, ast.operator, ast.unaryop)
+EFFECTS = (ast.Await, ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom)  # expressions that do not only make a value
 
 IMPORTS = ast.Import, ast.ImportFrom
 Reference = tuple[Path, str, str]  # a module, the name that is imported from it, and the name that it gets
@@ -160,12 +146,12 @@ def texts(nodes: list[ast.AST], messages: list[ast.expr | ast.keyword]) -> Itera
 
 
 def makes_text(node: ast.AST) -> bool:
-    """Return whether an expression has no effect: names, constants, operators, attributes and the listed calls."""
+    """Return whether an expression has no effect: it has none of EFFECTS, and no calls but the listed ones."""
     if isinstance(node, ast.Call):
         of = node.func
         listed = of.attr in METHODS if isinstance(of, ast.Attribute) else ast.unparse(of) in FUNCTIONS | PROJECT
     else:
-        listed = isinstance(node, PURE)
+        listed = not isinstance(node, EFFECTS)
     return listed and all(map(makes_text, ast.iter_child_nodes(node)))
 
 
