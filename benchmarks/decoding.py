@@ -152,7 +152,6 @@ class Task:
 
 
 def translated(task: Task) -> Turn:
-    """A translation of all sentences, in their order."""
     keep_freed()
     torch.set_num_threads(task.config.threads)
     model, device, own = task.model(), device_of("auto"), task.system == "ours"

@@ -65,7 +65,6 @@ def padded_labels(batch: Batch) -> Tensor:
 
 
 def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
-    """Hugging Face's MarianMTModel."""
     from transformers import MarianConfig, MarianMTModel
 
     from pipeline.extras.export.__main__ import marian_config

@@ -57,7 +57,6 @@ def run(measure: Callable[[argparse.Namespace], Iterable[Table]], parser: argpar
 
 
 def made_by(prog: str) -> dict[str, Any]:
-    """How the tables of the benchmark `prog` were made."""
     here = hardware(device_of("auto"))
     installed = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}
     versions = {name: installed[name] for name in PACKAGES if name in installed}

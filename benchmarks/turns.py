@@ -26,7 +26,6 @@ class Turns(NamedTuple):
     reasons: dict[str, str]
 
     def speed(self, name: str) -> str:
-        """The median over the rounds."""
         return f"{statistics.median(self.speeds[name]):,.0f}"
 
     def ratio(self, name: str, other: str) -> str:

@@ -96,7 +96,6 @@ def per_sentence(translator: Translator, lines: list[str], translations: Sequenc
 
 
 def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list[str]:
-    """The detokenised text of each sentence. A sentence is given as ids."""
     return translator.text([Translation(list(ids), 0.0) for ids in sentences])
 
 

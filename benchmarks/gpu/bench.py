@@ -42,8 +42,6 @@ CPU = Scale("tiny", "tiny", 90, 2000, 40, steps=6, big_steps=6, training=SMALL)
 
 @dataclass(frozen=True)
 class Bench:
-    """A device, and what the parts measure on it."""
-
     device: torch.device
 
     @property
@@ -70,7 +68,6 @@ class Bench:
         return Transformer(config, self.scale.vocabulary, layers).to(self.device).train()
 
     def trainer(self, model: ModelConfig, config: TrainingConfig, folder: Path) -> Trainer:
-        """The training of pipeline.train in a folder of its own."""
         store, batches = Store(folder, config.keep, {}), batches_of(self.train(), config)
         state, precision = new_state(self.network(model), config, self.device), precision_of(config.precision, self.device)
         return Trainer(state, batches, self.dev(), config, store, self.device, precision, 3600.0)

@@ -36,7 +36,6 @@ def profiled(run: Callable[[], object], device: torch.device) -> tuple[Counter[s
 
 
 def within(event: Any, name: str) -> bool:
-    """Whether an event of the profiler was called by an operator of this name."""
     parent = event.cpu_parent
     return parent is not None and (parent.name == name or within(parent, name))
 

@@ -30,8 +30,6 @@ SHOWN, NAMED = 20, 60  # kernels, the longest first, and characters of their nam
 
 
 class Pass(NamedTuple):
-    """One pass over the first steps of an epoch."""
-
     steps: int
     seconds: float
     tokens: int

@@ -52,7 +52,6 @@ class Result:
 
 
 def results(params: Mapping[str, Any]) -> Iterator[Result]:
-    """Yield the results of the runs and decodings that params.yaml selects."""
     for run in params["runs"]:
         scores = Path("scores", run)
         perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")

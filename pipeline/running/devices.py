@@ -59,7 +59,6 @@ def visible() -> list[str]:
 
 
 def usable(params: Mapping[str, Any]) -> list[str]:
-    """Return the visible GPUs, or an empty list if machine.device is `cpu`."""
     return [] if machine(params).device == "cpu" else visible()
 
 

@@ -79,7 +79,6 @@ def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the name of the CPU, as the operating system states it."""
     path = Path("/proc/cpuinfo")  # of Linux
     lines = path.read_text().splitlines() if path.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

@@ -16,7 +16,6 @@ SET = ("RANK", "DVC_STAGE", "SNAKEMAKE_STAGES")  # by the parent of workers, by 
 
 
 def above() -> Iterator[int]:
-    """Yield the processes above this one."""
     process = os.getppid()
     while process > 0:
         yield process

@@ -180,5 +180,4 @@ def bound_names(node: ast.AST) -> list[str]:
 
 
 def is_docstring(node: Any) -> bool:
-    """Return whether a statement is only a string, as a docstring is."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -44,7 +44,6 @@ def label_of(name: str) -> str:
 
 
 def decoding_of(name: str) -> DecodingConfig:
-    """Return the decoding settings of a run, or the paper's for a model folder."""
     if is_folder(name):
         return PAPER
     params = load()

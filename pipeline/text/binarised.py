@@ -46,7 +46,6 @@ class BinarisedSet:
         return ids[np.repeat(starts - begins, lengths) + np.arange(lengths.sum())], lengths
 
     def pair(self, number: int) -> tuple[np.ndarray, ...]:
-        """The source ids and the target ids of a pair."""
         return tuple(self.sentences(side, np.array([number]))[0] for side in SIDES)
 
 
@@ -117,7 +116,6 @@ def mapped(path: Path, sums: dict[str, str]) -> np.ndarray:
 
 
 def id_type(vocabulary_size: int) -> np.dtype:
-    """The smaller of uint16 and uint32 that holds every id."""
     return np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
 
 

@@ -173,7 +173,6 @@ def set_aside(path: Path) -> Path:
 
 
 def recorded(path: Path) -> dict[str, str]:
-    """Return the recorded checksums by URL."""
     try:
         return convert(dict[str, str], json.loads(path.read_bytes()), "its content") if path.exists() else {}
     except (ValueError, RecursionError) as error:

@@ -35,7 +35,6 @@ class Side:
         self.read = self.changed = self.invalid = self.empty = 0
 
     def lines(self, raw: list[bytes]) -> list[str]:
-        """Return the clean lines of the next block of the file."""
         if not raw:
             return []
         text = self.decode(b"".join(raw).removesuffix(b"\n") + b"\n")
@@ -116,7 +115,6 @@ class Filter:
         return len(self.seen) > before
 
     def reason(self, source: str, target: str) -> str | None:
-        """Return why this pair is dropped, or None if it is kept."""
         if not source or not target:
             return "empty"
         shorter, longer = sorted((source.count(" ") + 1, target.count(" ") + 1))

@@ -16,7 +16,6 @@ LONGEST = 1 << 24  # bytes of a line, an .sgm file or another unit that is read 
 
 
 def files_of(folder: Path, name: str, languages: tuple[str, str]) -> list[Path]:
-    """Return both files of a set."""
     return [folder / f"{name}.{language}" for language in languages]
 
 
@@ -51,5 +50,4 @@ def refuse_long(size: int, label: object) -> None:
 
 
 def progress(paths: Iterable[Path]) -> tqdm:
-    """Return a progress bar over the bytes of all files."""
     return Progress(total=sum(path.stat().st_size for path in paths), unit="B", unit_scale=True)

@@ -113,7 +113,6 @@ def placed(response: Any, url: str, partial: Path, have: int, record: dict) -> t
 
 
 def receive(response: Any, url: str, partial: Path, start: int, size: int | None) -> None:
-    """Write the body into `partial` from byte `start` on."""
     if start == 0:  # the file is emptied before the record is written, so that the record never describes older bytes
         partial.write_bytes(b"")
         validator = response.headers.get("ETag", "W/")

@@ -27,7 +27,6 @@ class WordTable(dict):
         self.forget()
 
     def forget(self) -> None:
-        """Empty the table."""
         self.clear()
         self.starts, self.lengths = np.empty(0, np.int64), np.empty(0, np.int64)
         self.ids = np.empty(0, np.int32)
@@ -55,7 +54,6 @@ class WordTable(dict):
         return self.ids[place], np.diff(ends[separators == ord("\n")], prepend=0)
 
     def learn(self, words: list[bytes]) -> None:
-        """Add the ids of `words` to the table."""
         encoded = self.vocabulary.processor.Encode(words, num_threads=self.threads)
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         self.starts = np.concatenate([self.starts, len(self.ids) + np.cumsum(lengths) - lengths])

@@ -26,7 +26,6 @@ GRACE = 10  # seconds in which the other workers must exit after one has failed
 
 
 def launched() -> bool:
-    """Whether this process was started as a worker."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
@@ -56,7 +55,6 @@ def joined(device: str) -> Iterator[Workers]:
 
 
 def forward(send: Callable[[int], object]) -> None:
-    """Call `send` with each SIGTERM and SIGINT that this process gets."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: send(number))
 

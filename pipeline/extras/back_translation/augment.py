@@ -54,7 +54,6 @@ def of_set(pairs: BinarisedSet, side: str, lines: int, segmentation: int = 0) ->
 
 
 def tagged(blocks: Blocks) -> Blocks:
-    """Yield the blocks with the unknown piece before each line."""
     for ids, lengths in blocks:
         yield np.insert(ids, np.cumsum(lengths) - lengths, UNK), lengths + 1
 

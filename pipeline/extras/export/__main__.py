@@ -65,7 +65,6 @@ HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_prod
 
 
 def require_exportable(config: ModelConfig, folder: Path) -> None:
-    """Raise UserError if the formats cannot represent the model."""
     for key, held in HELD.items():
         if getattr(config, key) != held:
             raise UserError(f"{folder}: {key} is {getattr(config, key)!r}; the export formats support only {held!r}")
@@ -175,7 +174,6 @@ def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path, decodi
 
 
 def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingConfig = PAPER) -> "TransformerSpec":
-    """The model as a specification of CTranslate2."""
     from ctranslate2.specs import TransformerSpec
 
     spec, order = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False), halves(model.config.d_model)

@@ -101,7 +101,6 @@ class Search:
             yield from ({**first, **settings} for settings in one.samples())
 
     def run(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the entry of `runs` with these settings."""
         return {"corpus": self.corpus, "model": self.model, **settings}
 
 

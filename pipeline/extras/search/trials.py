@@ -67,7 +67,6 @@ class Trials:
         return [trial for trial in self.counted() if trial.state is TrialState.COMPLETE]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the trials as the file of the search holds them."""
         return [record(trial) for trial in self.counted()]
 
     def best(self) -> FrozenTrial | None:

@@ -41,8 +41,6 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of the server."""
-
     body: int  # bytes of a request's body
     texts: int  # texts of a request
     pieces: int  # subword pieces of a sentence
@@ -95,8 +93,6 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
 
 
 class Page(StaticFiles):
-    """The files of the page."""
-
     def file_response(self, *arguments: Any, **options: Any) -> Response:
         response = super().file_response(*arguments, **options)
         response.headers.update(HEADERS)
@@ -143,7 +139,6 @@ def bounded_body(app: ASGIApp, most: int, seconds: float) -> ASGIApp:
 
 
 async def refused(_: Request, error: Any) -> Response:
-    """The answer to a request that is refused: one line that says why."""
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 

@@ -19,8 +19,6 @@ class QueueFull(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """A normalised sentence in the queue."""
-
     text: str
     pieces: int
     result: "asyncio.Future[Any]" = field(default_factory=asyncio.Future)
@@ -30,7 +28,6 @@ class Batcher:
     """The queue. The task `run` translates its texts in another thread, one batch at a time."""
 
     def __init__(self, translator: Translator, most: int) -> None:
-        """`most` is the largest number of texts in the queue."""
         self.translator, self.most, self.last = translator, most, 1
         self.jobs: deque[Job] = deque()
         self.more = asyncio.Event()
@@ -53,7 +50,6 @@ class Batcher:
         return self.jobs
 
     async def run(self) -> None:
-        """Translate the texts of the queue until the task is cancelled."""
         while True:
             batch = await self.next_batch()
             self.last = len(batch)
@@ -86,7 +82,6 @@ class Batcher:
         return batch
 
     async def arrived(self, number: int) -> None:
-        """Wait until the queue has this number of texts."""
         while len(self.waiting()) < number:
             self.more.clear()
             await self.more.wait()

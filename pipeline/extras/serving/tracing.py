@@ -43,8 +43,6 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the search."""
-
     candidates: list[Candidate]  # the most probable first; a forced token that is not among these is last
     leader: list[int]  # the best finished hypothesis (PAD may follow), or the most probable live one where none is finished
     translation: Translation | None  # None before the last step

@@ -25,14 +25,11 @@ def examples(run: str) -> list[str]:
 
 
 class Viewer:
-    """Searches translations and describes the searches."""
-
     def __init__(self, translator: Translator, name: str, examples: list[str]) -> None:
         """The page shows `name`, and offers the sentences in `examples`."""
         self.translator, self.name, self.examples = translator, name, examples
 
     def about(self) -> dict[str, Any]:
-        """Return the name, languages, sizes, beam and examples of the model, for the head of the page."""
         model, text = self.translator.model, self.translator.text_config
         return {
             "name": self.name,

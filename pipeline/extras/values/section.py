@@ -20,7 +20,6 @@ def tables(values: Mapping[str, Mapping]) -> list[Table]:
 
 
 def value_table(values: Mapping[str, Mapping]) -> Table:
-    """A row for each value."""
     rows = [
         {"value": name, "model": each["model"], "final score": each["settings"]["score"]}
         | {label: each["dev"].get(label.replace(" the ", " ").replace(" ", "_")) for label in MEASURED}
