@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pipeline.settings.addresses import Address, FileAddress, is_url, shards
 from pipeline.settings.params import entry
-from transformer.config.reading import Count, Pattern, UserError, convert, hints, read, require, unknown
+from transformer.config.reading import Count, Pattern, UserError, convert, hints, read, require, shown, unknown
 
 SETS = ("train", "dev", "test", "test_filtered")
 Sha256 = Annotated[str, Pattern("[0-9a-fA-F]{64}", "a text of 64 hexadecimal digits")]
@@ -25,7 +25,13 @@ def require_encoding(name: str) -> None:
         raise UserError(f"{name!r} is not possible; {expected}") from None
 
 
+def require_column(column: Any) -> None:
+    if type(column) is not str and (type(column) is not int or column < 1):
+        raise UserError(f"{shown(column)} is not possible; the number of a column, from 1, or its name is expected")
+
+
 Encoding = Annotated[str, require_encoding]
+Column = Annotated[Any, require_column]
 
 
 def require_entries(settings: Any, *names: str) -> None:
@@ -84,6 +90,9 @@ class Part:
     tmx: tuple[FileAddress, ...] | None
     zip: tuple[FileAddress, ...] | None  # each with one member for each language, as on OPUS
     parquet: tuple[FileAddress, ...] | None
+    columns: tuple[Column, Column] | None  # of a .tsv: source and target, by number from 1, or by name in its first row
+    score: Column | None  # the column of a .tsv that has a score
+    least: float | None  # use only the rows with at least this score
     encoding: tuple[Encoding, ...] | None  # if not UTF-8: of the text, or of the source and of the target
     first: Count | None  # use only this many pairs, from the start
     lines: Count | None  # the known number of lines, for a file that is cut off or released anew; not with `first`
@@ -92,7 +101,7 @@ class Part:
 
     def __post_init__(self) -> None:
         given = {key for key in hints(Part) if getattr(self, key) is not None}
-        form = given - {"first", "lines", "every", "encoding"}
+        form = given - {"first", "lines", "every", "encoding", "columns", "score", "least"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
                 f"{min(given, default='source')}: the keys {', '.join(sorted(given)) or 'none'} do not define a part; "
@@ -108,6 +117,10 @@ class Part:
         require(
             not (self.first and self.lines), "lines", self.lines, "it is not possible with first, which reads no further"
         )
+        if chosen := given & {"columns", "score", "least"}:
+            key = min(chosen)
+            together = self.tsv and self.columns and (self.score is None) == (self.least is None)
+            require(bool(together), key, getattr(self, key), "tsv with columns, and score with least, are expected")
         if self.encoding is not None:
             require(bool(given & ENCODED), "encoding", self.encoding[0], "a .tmx or .parquet file states its own encoding")
             several = (1, 2) if self.source or self.zip else (1,)

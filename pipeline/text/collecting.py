@@ -18,6 +18,7 @@ from pipeline.text.holding_out import hold_out
 from pipeline.text.letters import swapped
 from pipeline.text.plain import notice, notice_names
 from pipeline.text.sets import lines_of
+from pipeline.text.tables import chosen_pairs
 from pipeline.text.transfer import say
 from transformer.config.reading import UserError
 
@@ -93,7 +94,10 @@ def thin(file: IO[bytes], start: int, every: int) -> None:
 def append_pairs(part: Part, languages: Languages, fetcher: Fetcher, files: Files) -> int:
     """Append pairs of the files of the part, which hold both sides. Returns the number of appended pairs."""
     say(f"reading {', '.join(part.files)}")
-    of_files = (pairs(part.form, fetcher.fetch(file, None), languages, part.encodings[0]) for file in part.files)
+    paths = (fetcher.fetch(file, None) for file in part.files)
+    of_files = (
+        chosen_pairs(path, part) if part.columns else pairs(part.form, path, languages, part.encodings[0]) for path in paths
+    )
     count = 0
     for pair in itertools.islice(itertools.chain.from_iterable(of_files), part.first):
         for side, file in zip(pair, files):

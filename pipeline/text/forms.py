@@ -205,7 +205,9 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
             if columns(names, languages):
                 continue
             if len(cells) != 2:
-                wanted = f"the columns {' and '.join(languages)}, or two without names, with tabs between them"
+                wanted = (
+                    f"the columns {' and '.join(languages)}, or two without names, or `columns`, with tabs between them"
+                )
                 raise UserError(f"{path}: its first row is {', '.join(names)[:99]!r}; {wanted}, are expected")
             names = ["source", "target"]
         if len(cells) != len(names):

@@ -116,6 +116,38 @@ def test_one_file_with_both_sides(collected, kind):
             assert collected({form: "text/packed"}, packed=pack(PAIRED[kind])) == [ENGLISH, GERMAN]
 
 
+SCORED = [(f"{1 + at / 100}", english, german) for at, (english, german) in enumerate(zip(ENGLISH, GERMAN))]
+PUBLISHED = {  # the rows, what own-text.md says of them, and which pairs remain
+    "WikiMatrix, CCMatrix": (SCORED, {"columns": [2, 3], "score": 1, "least": 1.04}, 4),
+    "Tatoeba": ([(str(at), en, str(-at), de) for at, (en, de) in enumerate(zip(ENGLISH, GERMAN))], {"columns": [2, 4]}, 0),
+    "by name": ([("laser", "sl", "tl"), *SCORED], {"columns": ["sl", "tl"], "score": "laser", "least": 1.5}, 50),
+    "by name, also the languages": ([("en", "x", "de"), *zip(GERMAN, "x" * 99, ENGLISH)], {"columns": ["de", "en"]}, 0),
+}
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+def test_a_table_is_read_by_the_columns_that_are_stated(collected, capsys, kind):
+    rows, stated, start = PUBLISHED[kind]
+    assert collected({"tsv": "text/my.gz", **stated}, my_gz=gzip.compress(table(rows))) == [ENGLISH[start:], GERMAN[start:]]
+    assert (f"text/my.gz: {start} rows with a score below {stated.get('least')} are" in capsys.readouterr().err) == (
+        start > 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"columns": [2, 4]}, "column 4 is asked for, and its first row has 3 columns"),
+        ({"columns": ["laser", "tls"]}, "0 columns are named 'tls'; did you mean 'tl'?"),
+        ({"columns": [2, 3], "score": 2, "least": 1}, "text/my: row 1, column 2: 'sl' is not a number"),
+        ({"columns": [1, 2], "least": 1}, "columns: (1, 2) is not possible; tsv with columns, and score with least"),
+        ({"columns": [0, 2]}, "columns[0]: 0 is not possible; the number of a column, from 1, or its name"),
+    ],
+)
+def test_columns_that_a_table_does_not_have_are_refused(refused, stated, said):
+    refused([said], {"tsv": "text/my", **stated}, my=table([("laser", "sl", "tl"), *SCORED]))
+
+
 REGIONS = {
     "tsv": table([("DE", "pt-BR"), ("b", "a")]),
     "jsonl": objects([{"pt-BR": "a", "de": "b", "translation": None}]),

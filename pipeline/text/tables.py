@@ -1,0 +1,55 @@
+"""Reads tables with tabs by their columns, as corpora of mined sentences are published: with scores and with numbers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipeline.settings.download import Part
+from pipeline.text.forms import filled, line
+from pipeline.text.transfer import say
+from transformer.config.reading import UserError, similar
+
+
+def chosen_pairs(path: Path, part: Part) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the pairs of the columns that the part states. If it names one, the first row has the names.
+
+    Rows with a score below `least` are left out; their number is said on stderr.
+    """
+    wanted = [*(part.columns or ()), *([] if part.score is None else [part.score])]
+    width, places, below = 0, list[int](), 0
+    for number, row in filled(path, part.encodings[0]):
+        cells = row.split(b"\t")
+        if not width:
+            width, named = len(cells), [cell.strip().decode(errors="replace") for cell in cells]
+            places = [place(column, named, path) for column in wanted]
+            if any(isinstance(column, str) for column in wanted):
+                continue
+        if len(cells) != width:
+            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {width}")
+        if part.least is not None and score(cells[places[2]], f"{path}: row {number:,}, column {part.score}") < part.least:
+            below += 1
+            continue
+        yield line(cells[places[0]]), line(cells[places[1]])
+    if below:
+        say(f"{path}: {below:,} rows with a score below {part.least:g} are left out")
+
+
+def place(column: int | str, named: Sequence[str], path: Path) -> int:
+    """Return the place, from 0, of a column among those of the first row."""
+    if isinstance(column, int):
+        if column > len(named):
+            raise UserError(f"{path}: column {column} is asked for, and its first row has {len(named)} columns")
+        return column - 1
+    if named.count(column) != 1:
+        raise UserError(f"{path}: {named.count(column)} columns are named {column!r}; {similar(column, named)[:200]}")
+    return named.index(column)
+
+
+def score(cell: bytes, where: str) -> float:
+    try:
+        found = float(cell)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise UserError(f"{where}: {cell[:40].decode(errors='replace')!r} is not a number; a score is expected")
+    return found
