@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import gc
+import pickle
 import re
 import shutil
 import sys
@@ -25,6 +26,7 @@ from transformer.cleaning import cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
 from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.forced import log_probabilities
 from transformer.files import write_json
 from transformer.translator import PAPER
 from transformer.vocabulary import Vocabulary
@@ -159,6 +161,52 @@ def test_n_best_lists_begin_with_the_translation_and_fall_in_score(translate):
     for number in (0, 10**20, 2.5):
         with refused(f"n_best: {number} is not possible", "a whole number from 1 to 10,000 is"):
             translate("the cat", n_best=number)
+
+
+def test_a_translation_begins_with_a_forced_prefix_and_has_its_score(translate):
+    best = translate(LINES, scores=True)
+    half = [" ".join(each.text.split()[: number % 4]) for number, each in enumerate(best)]
+    others = [*half[1:], "die Katze"]  # of other sentences, so the search alone would not begin so
+    for prefixes in (half, others):
+        found = translate(LINES, prefix=prefixes, n_best=3, alpha=0)
+        assert all(each.text.startswith(prefix) for several, prefix in zip(found, prefixes) for each in several)
+        sources = translate.encode(translate.normalise(LINES))
+        for rank in (0, 1):
+            ids = [[translate.vocabulary.processor.PieceToId(piece) for piece in each[rank].target[:-1]] for each in found]
+            forced = log_probabilities([translate.model], sources, ids, 4096)
+            assert [each[rank].score for each in found] == pytest.approx(forced, rel=1e-4)
+    assert translate(LINES, beam=1, prefix=half) != translate(LINES, beam=1, prefix=others)
+    greedy = translate(LINES, beam=1)
+    assert translate(LINES, beam=1, prefix=[" ".join(text.split()[:2]) for text in greedy]) == greedy
+    assert translate(LINES[0], prefix="die Katze " * 60).startswith("die Katze die Katze"), "beyond the limit of length"
+
+
+def test_a_translation_has_at_least_so_many_pieces(translate):
+    for shortest in (1, 9, 99):
+        found = translate(LINES, scores=True, min_length=shortest)
+        assert all(len(each.target) > shortest for each in found)
+    long = [each for each in translate(LINES, scores=True) if len(each.target) > 3]
+    assert long and {each.text for each in long} <= set(translate(LINES, min_length=3))
+
+
+def test_a_pickled_translator_translates_alike(folder):
+    other = pickle.loads(pickle.dumps(Translator.load(folder, precision="float32", beam=2)))
+    assert other(LINES) == Translator.load(folder, precision="float32", beam=2)(LINES) and other.config.beam == 2
+    assert other.normalise(["a\u2003b"]) == Translator.load(folder).normalise(["a\u2003b"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"prefix": ["a"]}, "prefix: ['a'] is not possible; a text, or a list with a text for each line"),
+        ({"prefix": 3}, "prefix: 3 is not possible"),
+        ({"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 10,000"),
+        ({"prefix": "a", "split": True}, "not possible with split"),
+    ],
+)
+def test_a_prefix_or_a_length_that_is_not_possible_is_refused(translate, settings, said):
+    with refused(said):
+        translate(["one", "two"], **settings)
 
 
 def test_the_prefixes_of_all_batches_are_counted(translate):

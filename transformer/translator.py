@@ -66,6 +66,13 @@ class Translator(Sources):
             self.clean = cleaner(**switches, language=self.languages[0])
         self.decoders = [model_in(self.config.precision, model) for model in (self.model, *self.others)]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key not in ("clean", "decoders")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
     @classmethod
     def load(
         cls, folder: str | Path, device: str | torch.device = "auto", precision: str = PAPER.precision, **settings: Any
@@ -139,6 +146,8 @@ class Translator(Sources):
         attention: bool = False,
         alignment: bool = False,
         split: bool = False,
+        prefix: str | Sequence[str] = "",
+        min_length: int = 0,
         **settings: Any,
     ) -> Any:
         """The translation of a line, or of each line of a list, in order.
@@ -146,7 +155,8 @@ class Translator(Sources):
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
         of at most `n_best` Hypothesis objects, best first. Those ranked below the beam are poor. With `split`, each
         sentence is translated by itself, and the line breaks stay. Without, a line is one sentence, and line feeds become
-        spaces; the first line of which the model may translate a part only is warned about, once. `settings` are those of
+        spaces; the first line of which the model may translate a part only is warned about, once. A translation begins
+        with `prefix`, one for all lines or one each, and has at least `min_length` pieces. `settings` are those of
         `DecodingConfig` that differ in this call. Raises UserError as `prepared`, `hypotheses` and `using` do, and for a
         `text` that is neither a str nor a list.
         """
@@ -155,17 +165,29 @@ class Translator(Sources):
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         number = 1 if n_best is None else n_best
         if split:
+            if prefix or min_length:
+                raise UserError("prefix and min_length are those of one sentence; they are not possible with split")
             if n_best is not None or scores or attention or alignment:
                 raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
             joined = translator.joined(list(translator.prepared(lines, split=True)))
             return joined[0] if isinstance(text, str) else joined
         normalised = [sentence for each in translator.prepared(lines) for sentence in each.sentences]
-        results: list[Any] = translator.hypotheses(normalised, "the text", number, attention, alignment, given=lines)
+        decoder = translator.beginning(prefix, min_length, len(lines))
+        results: list[Any] = translator.hypotheses(normalised, "the text", number, attention, alignment, lines, decoder)
         if n_best is None:
             results = [first for first, *_ in results]
             if not (scores or attention or alignment):
                 results = [hypothesis.text for hypothesis in results]
         return results[0] if isinstance(text, str) else results
+
+    def beginning(self, prefix: str | Sequence[str], min_length: int, count: int) -> Beam:
+        """The search of which `count` translations begin with the `prefix` and have `min_length` pieces."""
+        prefixes = [prefix] * count if isinstance(prefix, str) else prefix
+        valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(isinstance(p, str) for p in prefixes)
+        require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
+        valid = isinstance(min_length, int) and 0 <= min_length <= MOST
+        require(valid, "min_length", min_length, f"a whole number from 0 to {MOST:,} is expected")
+        return Beam(self.config, prefixes=self.encode([*prefixes]) if any(prefixes) else (), shortest=min_length)
 
     @property
     def device(self) -> torch.device:
@@ -223,6 +245,7 @@ class Translator(Sources):
         attention: bool = False,
         alignment: bool = False,
         given: Sequence[str] | None = None,
+        decoder: Decoder | None = None,
     ) -> list[list[Hypothesis]]:
         """At most `n_best` hypotheses of each normalised line. Alignments count the words of the lines that were `given`.
 
@@ -232,7 +255,8 @@ class Translator(Sources):
         require(valid, "n_best", n_best, f"a whole number from 1 to {MOST:,} is expected")
         weights_of = attention_weights_of(self.model) if attention or alignment else None
         results = list[list[Hypothesis]]()
-        for line, text, source, found in zip(lines, given or lines, self.encode(lines), self.n_best(lines, name, n_best)):
+        translations = self.n_best(lines, name, n_best, decoder=decoder)
+        for line, text, source, found in zip(lines, given or lines, self.encode(lines), translations):
             pieces = self.vocabulary.pieces(source)
             words = words_of_given(pieces, line, text, self.normalised) if alignment else None
             results.append([self.hypothesis(source, each, weights_of, attention, words) for each in found])

@@ -4,6 +4,7 @@ Shapes: B sentences still searched, K live hypotheses of each (1 at first, then 
 far, C candidates for the next hypotheses, N groups of W tokens, F finished hypotheses that are kept.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -37,12 +38,20 @@ class Beam:
     candidates, as in fairseq, Hugging Face and CTranslate2. With `all`, it counts among all 2 x `beam` candidates, as in
     tensor2tensor, the authors' code. With `finished`, a sentence is also decided when so many hypotheses are finished:
     fairseq and CTranslate2 stop at `beam` of them. All that finish in the last step count.
+
+    `prefixes` has the ids with which the translation of each sentence begins, by the number of the sentence. They count
+    in its score. No translation has fewer than `shortest` tokens, EOS excluded.
     """
 
     config: DecodingConfig
     own: BeamConfig = PLAIN
+    prefixes: Sequence[Sequence[int]] = ()
+    shortest: int = 0
 
     def search(self, batch: Sentences, n_best: int) -> list[list[Translation]]:
+        prefixes = [self.prefixes[number] for number in batch.numbers] if self.prefixes else []
+        least = [max(self.shortest, len(prefix)) + 1 for prefix in prefixes] or [self.shortest + 1] * len(batch.limits)
+        batch.limits = [*map(max, batch.limits, least)]
         step, count = batch.start(), 2 * self.config.beam
         ends = self.config.beam if self.own.ends == "beam" else count
         enough = self.own.finished
@@ -51,8 +60,10 @@ class Beam:
         while len(state.sentence_B):
             logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
             # Each hypothesis has one EOS continuation, so of the best 2K at most K end and at least K can go on.
-            repeated_BKV = repeated(state.tokens_BKT[:, :, 1:], logits_BKV, self.own.no_repeat_ngram)
-            found = continuations(state.log_prob_BK, logits_BKV, count, self.own.regulariser, repeated_BKV)
+            without_BKV = repeated(state.tokens_BKT[:, :, 1:], logits_BKV, self.own.no_repeat_ngram)
+            if state.length < max(least) - 1:
+                without_BKV = unforced(state, logits_BKV, without_BKV, prefixes, self.shortest)
+            found = continuations(state.log_prob_BK, logits_BKV, count, self.own.regulariser, without_BKV)
             extend(state, found, self.config, ends)
             if enough:
                 stop(state, enough)
@@ -133,6 +144,20 @@ def repeated(tokens_BKT: Tensor, logits_BKV: Tensor, size: int) -> Tensor | None
     last_BK1N = tokens_BKT[:, :, None, tokens_BKT.shape[2] - size + 1 :]
     token_BKT = torch.where((grams_BKTN[..., :-1] == last_BK1N).all(-1), grams_BKTN[..., -1], PAD)
     return torch.zeros_like(logits_BKV, dtype=torch.bool).scatter(2, token_BKT, True)
+
+
+def unforced(
+    state: BeamState, logits_BKV: Tensor, without_BKV: Tensor | None, prefixes: Sequence[Sequence[int]], shortest: int
+) -> Tensor:
+    """Which tokens are left out, [B, K, V]: those of `without_BKV`, all but that of a prefix, and an end too early."""
+    if without_BKV is None:
+        without_BKV = torch.zeros_like(logits_BKV, dtype=torch.bool)
+    without_BKV[:, :, EOS] |= state.length < shortest
+    for row, number in enumerate(state.sentence_B.tolist() if prefixes else ()):
+        if state.length < len(prefixes[number]):
+            without_BKV[row] = True
+            without_BKV[row, :, prefixes[number][state.length]] = False
+    return without_BKV
 
 
 def continuations(
