@@ -1,7 +1,9 @@
-"""Average the last checkpoints of a run (section 6.1) and write a complete model folder.
+"""Average checkpoints of a run (section 6.1) and write a complete model folder.
 
-    python -m pipeline.average RUN --checkpoints models/RUN/checkpoints --vocabulary data/CORPUS/vocabulary.model \\
-        --text data/CORPUS/text.json --out models/RUN/average
+    python -m pipeline.average RUN --checkpoints models/RUN/checkpoints --training scores/RUN/training.jsonl \\
+        --vocabulary data/CORPUS/vocabulary.model --text data/CORPUS/text.json --out models/RUN/average
+
+Averages the last checkpoints or, with `choose: dev_loss`, those of the lowest dev loss in --training.
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
 training text. The folder holds no decoding settings and no scores, so a change of either does not change the folder.
@@ -9,6 +11,7 @@ Removes the saved state of the training, if DVC has recorded its outputs.
 """
 
 import argparse
+import json
 import shutil
 from pathlib import Path
 
@@ -23,12 +26,23 @@ from transformer.files import atomic_folder, sha256
 from transformer.store import step_files
 
 
-def work(checkpoints: Path, vocabulary: Path, text: Path, out: Path, count: int) -> None:
-    """Write the average of the last `count` checkpoints in the folder `checkpoints` as a model folder `out`."""
-    last = step_files(checkpoints)[-count:]
-    if len(last) < count:
+def chosen(checkpoints: Path, training: Path, config: AveragingConfig) -> list[tuple[int, Path]]:
+    """The steps and paths of the checkpoints to average, oldest first. Of equal dev losses, the later one is taken."""
+    records, found = map(json.loads, training.read_bytes().splitlines()), step_files(checkpoints)
+    losses = {record["step"]: record["dev_loss"] for record in records if "dev_loss" in record}
+    if config.choose == "dev_loss":
+        if without := [str(step) for step, _ in found if step not in losses]:
+            raise UserError(f"{training} has no dev loss of the checkpoints at steps {', '.join(without)}; train again")
+        found.sort(key=lambda each: (-losses[each[0]], each[0]))
+    return sorted(found[-config.checkpoints :])
+
+
+def work(checkpoints: Path, training: Path, vocabulary: Path, text: Path, out: Path, config: AveragingConfig) -> None:
+    """Write the average of checkpoints in the folder `checkpoints` as a model folder `out`."""
+    last = chosen(checkpoints, training, config)
+    if len(last) < config.checkpoints:
         raise UserError(
-            f"{checkpoints} holds {len(last)} checkpoints, and averaging.checkpoints asks for {count}: "
+            f"{checkpoints} holds {len(last)} checkpoints, and averaging.checkpoints asks for {config.checkpoints}: "
             "lower it, or train again with more checkpoints (training.keep, training.checkpoint_every)"
         )
     if sha256(vocabulary) != read_settings(checkpoints).vocabulary_sha256:
@@ -48,9 +62,9 @@ def main(arguments: argparse.Namespace) -> None:
     params = load()
     model = entry(params, "runs", arguments.run)["model"]
     config = section(params, "models", model, "averaging", AveragingConfig)
-    work(arguments.checkpoints, arguments.vocabulary, arguments.text, arguments.out, config.checkpoints)
+    work(arguments.checkpoints, arguments.training, arguments.vocabulary, arguments.text, arguments.out, config)
     workspace.remove_recorded(arguments.run)
 
 
 if __name__ == "__main__":
-    stage.script(main, "average", __doc__, "checkpoints vocabulary text out", run="a run of params.yaml")
+    stage.script(main, "average", __doc__, "checkpoints training vocabulary text out", run="a run of params.yaml")

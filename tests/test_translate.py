@@ -19,7 +19,7 @@ from pipeline.settings.params import PARAMS
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.projects import ROOT
-from transformer.checkpoint import SETTINGS, WEIGHTS
+from transformer.checkpoint import SETTINGS, WEIGHTS, read_tensors, write_tensors
 from transformer.files import read_json, write_json
 from transformer.translator import Translator
 
@@ -223,6 +223,20 @@ def test_a_line_is_out_before_the_next_one_is_in(process):
         assert child.stdout.readline() == f"{translation}\n".encode()
     child.stdin.close()
     assert child.stdout.read() == b"" and child.wait() == 0
+
+
+def test_a_step_names_a_checkpoint_beside_the_average(shell, folder):
+    checkpoints = folder.parent / "checkpoints"
+    tensors, _ = read_tensors(folder / WEIGHTS)
+    other = {name: tensor.flip(0) if name == "embedding" else tensor for name, tensor in tensors.items()}
+    for step, weights in ((3, tensors), (7, other)):
+        write_tensors(checkpoints / f"step-{step:08d}.safetensors", weights, {"step": step})
+    shutil.copy(folder / SETTINGS, checkpoints)
+    text = "".join(f"{line}\n" for line in LINES).encode()
+    average = shell(text)
+    assert shell(text, "--step", "3") == average != shell(text, "--step", "7")
+    assert models.translator_of(str(folder), 7).description == {"step": 7}
+    refused(shell(text, "--step", "8"), "has no checkpoint of step 8; there is 3, 7", 0)
 
 
 @pytest.mark.slow

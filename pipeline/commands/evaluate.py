@@ -37,7 +37,7 @@ import numpy as np
 from pipeline.commands.status import not_done
 from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
-from pipeline.running.models import NAMED, is_folder, translator_of
+from pipeline.running.models import NAMED, STEP, is_folder, translator_of
 from pipeline.running.translating import best
 from pipeline.scoring.bleu import Measure, cell, headline, interval, measures, on_request, resampled
 from pipeline.scoring.intervals import within
@@ -75,7 +75,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     require_aligned(paths[0], len(source), paths[1], len(reference))
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
-    translator = translator_of(arguments.system)
+    translator = translator_of(arguments.system, arguments.step)
     for stale in not_done(arguments.system).values() if not is_folder(arguments.system) else []:
         print(f"evaluate: {stale}; its last model translates", file=sys.stderr)
     if translator.text_config is None:
@@ -243,13 +243,13 @@ def present(references: Sequence[Lines]) -> list[Lines]:
 def main(arguments: argparse.Namespace) -> None:
     given, texts = vars(arguments), [arguments.source, arguments.reference]
     judged = [bool(given[key]) for key in ("hypothesis", "references", "language")]
-    of_run = any([arguments.system, *texts, arguments.split, arguments.output])
+    of_run = any([arguments.system, *texts, arguments.split, arguments.step, arguments.output])
     if any(judged) and (not all(judged) or of_run):
         raise UserError("--hypothesis, --reference and --language are expected together, without a run or its options")
     if not any(judged) and (
         arguments.system is None
         or (arguments.against is None) == (None in texts)
-        or (arguments.against and any([*texts, arguments.split]))
+        or (arguments.against and any([*texts, arguments.split, arguments.step]))
     ):
         raise UserError("either SOURCE and REFERENCE, or --against and a second system, or --hypothesis are expected")
     (judge if any(judged) else compare if arguments.against else evaluate)(arguments)
@@ -263,6 +263,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--encoding", help="of SOURCE and REFERENCE, if not UTF-8, such as latin-1")
     options.add_argument("--output", type=Path, help="a file for the translations")
     options.add_argument("--split", action="store_true", help="translate each sentence of a line by itself")
+    options.add_argument("--step", **STEP)
     options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
     options.add_argument("--metric", nargs="+", help="measures, such as bleu-13a, chrf++, ter (--against: the first one)")
     options.add_argument("--hypothesis", metavar="FILE", help="a file of translations; no run is needed")

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from pipeline.running import stage
-from pipeline.running.models import NAMED, translator_of
+from pipeline.running.models import NAMED, STEP, translator_of
 from pipeline.text.forms import unmarked
 from transformer.config.reading import UserError
 from transformer.files import naming
@@ -134,7 +134,7 @@ def work(translator: Translator, arguments: argparse.Namespace) -> None:
 def main(arguments: argparse.Namespace) -> int | None:
     if arguments.split and (arguments.n_best is not None or arguments.scores or arguments.alignment):
         raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
-    translator = translator_of(arguments.run)
+    translator = translator_of(arguments.run, arguments.step)
     translator.say = partial(print, "translate:", file=sys.stderr)
     if translator.text_config is None:
         print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)
@@ -149,6 +149,7 @@ def main(arguments: argparse.Namespace) -> int | None:
 def parser() -> argparse.ArgumentParser:
     parser = stage.parser("translate", __doc__)
     parser.add_argument("run", help=NAMED)
+    parser.add_argument("--step", **STEP)
     parser.add_argument("--n-best", type=int, metavar="N", help="the N best hypotheses of each line, best first")
     parser.add_argument("--scores", action="store_true", help="log-probability divided by the length penalty")
     parser.add_argument("--alignment", action="store_true", help="word alignment from cross-attention, as i-j")

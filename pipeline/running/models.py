@@ -1,5 +1,6 @@
 """The trained model that a command names: a run of params.yaml, or a model folder."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ from pipeline.running.quota import cores
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.selection import run_settings
-from transformer.checkpoint import SETTINGS, WEIGHTS
+from transformer.checkpoint import SETTINGS, WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, convert
+from transformer.store import step_files
 from transformer.translator import PAPER, Translator
 
+STEP: dict[str, Any] = {"type": int, "metavar": "N", "help": "of a run: its checkpoint at this step, not the average"}
 NAMED = "a run of params.yaml, or a model folder such as models/RUN/average"
 
 
@@ -51,9 +54,28 @@ def decoding_of(name: str) -> DecodingConfig:
     return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig)
 
 
-def translator_of(name: str) -> Translator:
-    """Return the translator of a run on its device with its decoding settings, or of a folder with the paper's."""
+def weights_of(folder: Path, step: int | None) -> Path:
+    """Return the weights of a model folder, or of the checkpoint beside it at a step. Raises UserError without this one."""
+    if step is None:
+        return folder / WEIGHTS
+    checkpoints = folder.parent / "checkpoints"
+    kept = dict(step_files(checkpoints)) if checkpoints.is_dir() else {}
+    if step not in kept:
+        held = ", ".join(map(str, kept)) or "none"
+        raise UserError(f"{checkpoints} has no checkpoint of step {step}; there is {held} (training.keep says how many)")
+    return kept[step]
+
+
+def translator_of(name: str, step: int | None = None) -> Translator:
+    """Return the translator of a run on its device with its decoding settings, or of a folder with the paper's.
+
+    With a `step`, its model is that checkpoint in place of the average.
+    """
     folder = folder_of(name)
     torch.set_num_threads(min(torch.get_num_threads(), cores()))  # torch does not read the quota of a container
     settings = {} if is_folder(name) else {"device": device_type(machine(load())), **vars(decoding_of(name))}
-    return Translator.load(folder, **settings)
+    translator = Translator.load(folder, **settings)
+    if step is None:
+        return translator
+    model, description = load_model(weights_of(folder, step), translator.device)
+    return dataclasses.replace(translator, model=model, description=description)

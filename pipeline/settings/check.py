@@ -178,9 +178,13 @@ def require_free(block: str, name: str, others: Mapping[str, str]) -> None:
 
 
 def check_run(params: Mapping, name: str, where: str) -> None:
-    """Check a run. It must write and keep at least as many checkpoints as it averages."""
+    """Check a run. It must write and keep at least as many checkpoints as it averages, and know their dev losses."""
     _, _, training = run_settings(params, name)
-    wanted = section(params, "models", params["runs"][name]["model"], "averaging", AveragingConfig).checkpoints
+    averaging = section(params, "models", params["runs"][name]["model"], "averaging", AveragingConfig)
+    wanted, every = averaging.checkpoints, training.evaluate_every
+    if averaging.choose == "dev_loss" and (training.checkpoint_every % every or training.steps % every):
+        expected = f"an evaluate_every ({every}) that divides checkpoint_every ({training.checkpoint_every}) and steps"
+        raise UserError(f"{where}: averaging.choose: dev_loss is not possible; {expected} ({training.steps}) is expected")
     written, why = math.ceil(training.steps / training.checkpoint_every), ""
     if training.patience:  # the training ends at the earliest step if the first dev loss is the lowest
         earliest = training.evaluate_every * (training.patience + 1)

@@ -166,6 +166,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("hardware.nfiles", 1.0, "params.yaml: hardware.nfiles: 'nfiles' is not possible; another name is expected"),
         ("corpora.demo.languages", ["en", "../de"], "a name of letters, digits"),
         ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
+        ("models.tiny.averaging.choose", "dev_loss", "that divides checkpoint_every (50) and steps (1000) is expected"),
         ("runs.demo-tiny", EARLY, "can end it at step 120) writes a checkpoint every 50 steps; at most 3"),
         ("runs.demo-tiny", EARLY | {"checkpoint_every": 300}, "at most 2 is expected"),  # of the steps 100 and 120
         ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),

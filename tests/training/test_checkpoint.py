@@ -21,8 +21,8 @@ from tests.trainers import build, files, run
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
-from transformer.config.training import TrainingConfig
-from transformer.files import HOST, atomic, atomic_folder, remove, sha256
+from transformer.config.training import AveragingConfig, TrainingConfig
+from transformer.files import HOST, atomic, atomic_folder, remove, sha256, write_lines
 from transformer.model import Transformer
 
 KILLED = 9
@@ -107,8 +107,12 @@ def test_a_loaded_model_drops_nothing(tmp_path, settings):
     assert torch.equal(loaded(source, target), model.eval()(source, target))
 
 
-def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings, monkeypatch):
-    checkpoints, vocabulary, text = (tmp_path / name for name in ("checkpoints", "vocabulary.model", "text.json"))
+def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_dev_loss(tmp_path, settings, monkeypatch):
+    names = ("checkpoints", "training.jsonl", "vocabulary.model", "text.json")
+    checkpoints, training, vocabulary, text = (tmp_path / name for name in names)
+    losses = {9: 2.5, 10: 2.75, 11: 2.5}
+    records = [{"step": step, key: loss} for step, loss in losses.items() for key in ("loss", "dev_loss")]
+    write_lines(training, map(json.dumps, records))
     for step in (9, 10, 11):
         write_tensors(checkpoints / f"step-{step:08d}.safetensors", {"w": torch.full((2,), float(step))}, {"step": step})
     vocabulary.write_bytes(b"only its digest is compared")
@@ -116,7 +120,13 @@ def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings, monkeyp
     write_settings(checkpoints, settings(), 90, sha256(vocabulary), max_length=30)
     monkeypatch.chdir(tmp_path)
     write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, averaging={"checkpoints": 2})
-    paths = {"checkpoints": checkpoints, "vocabulary": vocabulary, "text": text, "out": tmp_path / "average"}
+    paths = {
+        "checkpoints": checkpoints,
+        "training": training,
+        "vocabulary": vocabulary,
+        "text": text,
+        "out": tmp_path / "average",
+    }
     for mark in (finished := tmp_path / "work/run/0123/published", other := tmp_path / "work/other/0123/published"):
         mark.parent.mkdir(parents=True)
         mark.touch()
@@ -126,7 +136,13 @@ def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings, monkeyp
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
     assert read_settings(tmp_path / "average").max_length == 30
     with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):
-        average.work(**paths, count=4)
+        average.work(**paths, config=AveragingConfig(4, "last"))
+    for count, steps in ((1, [11]), (2, [9, 11])):
+        average.work(**paths, config=AveragingConfig(count, "dev_loss"))
+        assert read_tensors(tmp_path / "average/model.safetensors")[1] == {"averaged_steps": steps}
+    write_lines(training, map(json.dumps, records[:-1]))
+    with refused("training.jsonl has no dev loss of the checkpoints at steps 11"):
+        average.work(**paths, config=AveragingConfig(1, "dev_loss"))
 
 
 @pytest.mark.parametrize("kind", ["cut", "weights"])

@@ -54,6 +54,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class AveragingConfig:
-    """How many of the last checkpoints are averaged (6.1)."""
+    """Which checkpoints are averaged (6.1)."""
 
     checkpoints: Count
+    choose: Literal["last", "dev_loss"]

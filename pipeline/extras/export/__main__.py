@@ -29,7 +29,7 @@ from torch import Tensor
 from pipeline.commands.status import not_done
 from pipeline.extras.export.model_card import card
 from pipeline.running import stage
-from pipeline.running.models import NAMED, decoding_of, folder_of, label_of
+from pipeline.running.models import NAMED, STEP, decoding_of, folder_of, label_of, weights_of
 from transformer import hub
 from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
@@ -217,7 +217,7 @@ FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2, "transforme
 
 def main(arguments: argparse.Namespace) -> None:
     source, decoding = folder_of(arguments.run), decoding_of(arguments.run)
-    model, description = load_model(source / WEIGHTS, torch.device("cpu"))
+    model, description = load_model(weights_of(source, arguments.step), torch.device("cpu"))
     if arguments.format != "transformer":
         require_exportable(model.config, source)
     if arguments.out.exists():
@@ -228,6 +228,8 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"export: {stale}, so the model card has neither scores nor data", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / VOCABULARY, folder, decoding)
+        if arguments.step and arguments.format == "transformer":
+            shutil.copyfile(weights_of(source, arguments.step), folder / WEIGHTS)
         text = card(source, description, arguments.format, decoding, bool(stale))
         (folder / "README.md").write_text(text, encoding="utf-8")
     print(f"{source} exported as {arguments.format} to {arguments.out}")
@@ -239,6 +241,7 @@ if __name__ == "__main__":
     parser = stage.parser("export", __doc__)
     parser.add_argument("run", help=NAMED)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--step", **STEP)
     parser.add_argument("--format", choices=FORMATS, required=True)
     parser.add_argument("--push", metavar="NAME", help="a repository of the Hugging Face Hub, such as me/demo-tiny")
     stage.run(main, parser, checked=False)
