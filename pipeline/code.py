@@ -3,7 +3,7 @@
     python -m pipeline.code
 
 Reads pipeline/ and transformer/. Writes work/code/STAGE, on which the stage depends. Its lines are digests of
-the meaning of the modules (workflow/meaning.py) that the stage's script imports or names, directly or indirectly. The
+the meaning of the modules (running/meaning.py) that the stage's script imports or names, directly or indirectly. The
 first line is the digest of which module imports which. No line has a path, so a moved module makes no stage stale. The
 files in the folder `templates` beside a module are digested as bytes. The version of a library has a line if the library
 makes bytes of the stage. `code` has no other settings and takes about a second.

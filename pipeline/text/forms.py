@@ -31,10 +31,7 @@ SAMPLE = 1 << 14  # bytes of lines that are not UTF-8, by which an encoding is g
 
 
 def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
-    """Yield the text of one side: the segments of an .sgm file, or a plain file without its byte order mark.
-
-    Raises UserError for anything that is no plain text, so that mark-up is never taken for sentences.
-    """
+    """Yield one side: the segments of an .sgm file, or a plain file without its byte order mark. UserError for other text."""
     require_plain(stream.head, stream.label)
     chunks = utf8(stream, encoding)
     first = next(chunks)
