@@ -31,7 +31,7 @@ SAMPLE = 1 << 14  # bytes of lines that are not UTF-8, by which an encoding is g
 
 
 def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
-    """Yield one side: the segments of an .sgm file, or a plain file without its byte order mark. UserError for other text."""
+    """Yield one side: the segments of an .sgm file, or a plain file without its byte order mark. UserError for mark-up."""
     require_plain(stream.head, stream.label)
     chunks = utf8(stream, encoding)
     first = next(chunks)
