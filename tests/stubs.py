@@ -32,6 +32,7 @@ STUB = """\
 import hashlib, os, re, sys, time
 from pathlib import Path
 from ruamel.yaml import YAML
+from pipeline.running.merges import require_all_resolved
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from transformer.config.reading import UserError
@@ -41,6 +42,7 @@ name, _, key = stage_name.partition("@")
 params, dvc = load(), YAML(typ="safe").load(Path("dvc.yaml").read_text())
 try:
     check(params)
+    require_all_resolved()
 except UserError as error:
     sys.exit(f"{name}: {error}")
 stage = dvc["stages"][name].get("do") or dvc["stages"][name]
