@@ -28,7 +28,6 @@ from transformer.config.reading import UserError
 
 OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages but `code`
 REPLACED = ("data", "models", "scores", "work")  # in these, stages replace whole folders
-FEWER = "run fewer stages at a time (`make reproduce CORES=1`), or use a larger machine"
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
@@ -68,24 +67,32 @@ def run(
                 require_unchanged(before, remedy)
             ended.append(status)
         print(end="", flush=True)
-    except (UserError, OSError) as error:
-        status = 128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) and unread() else 1
-        for line in [] if status > 1 else error.args if isinstance(error, UserError) else [error]:
-            print(f"{parser.prog}: {' '.join(str(line).split())}", file=sys.stderr)
-    except (RuntimeError, MemoryError) as error:
-        from transformer.memory import out_of_memory  # imports torch, which most commands do not need
-
-        if not out_of_memory(error):
-            raise
-        print(f"{parser.prog}: out of memory; {FEWER}", file=sys.stderr)
-        status = 1
-    except KeyboardInterrupt:  # a training handles the signal itself and saves its state
-        print(f"{parser.prog}: interrupted; no output was left incomplete; run the same command again", file=sys.stderr)
-        status = 128 + signal.SIGINT
+    except (UserError, OSError, RuntimeError, MemoryError, KeyboardInterrupt) as error:
+        status = failed(parser.prog, error)
     if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
         print(f"{parser.prog}: {said}", file=sys.stderr)
     drop_unwritten()
     sys.exit(status)
+
+
+def failed(prog: str, error: BaseException) -> int:
+    """Say on stderr why a command ends, and return its exit status. Raise the error again if it is none of a user's."""
+    if isinstance(error, (UserError, OSError)):
+        if isinstance(error, BrokenPipeError) and unread():
+            return 128 + signal.SIGPIPE
+        for line in error.args if isinstance(error, UserError) else [error]:
+            print(f"{prog}: {' '.join(str(line).split())}", file=sys.stderr)
+        return 1
+    if isinstance(error, KeyboardInterrupt):  # a training handles the signal itself and saves its state
+        print(f"{prog}: interrupted; no output was left incomplete; run the same command again", file=sys.stderr)
+        return 128 + signal.SIGINT
+    from transformer.memory import out_of_memory  # imports torch, which most commands do not need
+
+    if not out_of_memory(error):
+        raise error
+    remedy = "run fewer stages at a time (`make reproduce CORES=1`), or use a larger machine"
+    print(f"{prog}: out of memory; {remedy}", file=sys.stderr)
+    return 1
 
 
 def begun(prog: str) -> dict[str, Any]:
