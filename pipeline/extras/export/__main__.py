@@ -217,7 +217,8 @@ FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2, "transforme
 
 def main(arguments: argparse.Namespace) -> None:
     source, decoding = folder_of(arguments.run), decoding_of(arguments.run)
-    model, description = load_model(weights_of(source, arguments.step), torch.device("cpu"))
+    weights = weights_of(source, arguments.step)
+    model, description = load_model(weights, torch.device("cpu"))
     if arguments.format != "transformer":
         require_exportable(model.config, source)
     if arguments.out.exists():
@@ -229,7 +230,7 @@ def main(arguments: argparse.Namespace) -> None:
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / VOCABULARY, folder, decoding)
         if arguments.step and arguments.format == "transformer":
-            shutil.copyfile(weights_of(source, arguments.step), folder / WEIGHTS)
+            shutil.copyfile(weights, folder / WEIGHTS)
         text = card(source, description, arguments.format, decoding, bool(stale))
         (folder / "README.md").write_text(text, encoding="utf-8")
     print(f"{source} exported as {arguments.format} to {arguments.out}")
