@@ -7,7 +7,7 @@ Averages the last checkpoints or, with `choose: dev_loss`, those of the lowest d
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
 training text. The folder holds no decoding settings and no scores, so a change of either does not change the folder.
-Removes the saved state of the training, if DVC has recorded its outputs.
+Removes the saved state of the training, if DVC has recorded its outputs and `machine.keep_states` is not set.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import shutil
 from pathlib import Path
 
 from pipeline.running import stage
+from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
 from pipeline.training import workspace
 from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
@@ -63,7 +64,12 @@ def main(arguments: argparse.Namespace) -> None:
     model = entry(params, "runs", arguments.run)["model"]
     config = section(params, "models", model, "averaging", AveragingConfig)
     work(arguments.checkpoints, arguments.training, arguments.vocabulary, arguments.text, arguments.out, config)
-    workspace.remove_recorded(arguments.run)
+    if machine(params).keep_states:
+        for place in workspace.saved(arguments.run):
+            size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6
+            print(f"{place} keeps the last state for more steps (machine.keep_states): {size:,.0f} MB")
+    else:
+        workspace.remove_recorded(arguments.run)
 
 
 if __name__ == "__main__":

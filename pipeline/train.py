@@ -34,7 +34,7 @@ from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.text.binarised import SIDES, describe, open_binarised
-from pipeline.training import nodes, outcome, workers, workspace
+from pipeline.training import more_steps, nodes, outcome, workers, workspace
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -69,8 +69,7 @@ def trainer(
     """
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
-    device = hardware.torch_device(options, config.threads, config.arithmetic)
-    precision = precision_of(config.precision, device)
+    device, precision, identity = conditions(options, config)
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
     longest, line, side = max((int((of := dev_set.lengths(side)).max()), int(of.argmax()) + 1, side) for side in SIDES)
     if longest > config.micro_batch_tokens:
@@ -87,7 +86,6 @@ def trainer(
     size = describe(data)["vocabulary_size"]
     layers, reason = proved(device, options.kernels, model, size, precision)
     network = Transformer(model, size, layers)
-    identity = identity_of(device, precision, config.threads)
     store = Store(place, config.keep, identity | {"settings and data": place.name}, writes=group.rank == 0)
     state = new_state(network, config, device)
     if reason and group.rank == 0:
@@ -96,6 +94,13 @@ def trainer(
         say(f"resuming at step {state.step} from {store.state}")
     seconds = options.save_every_minutes * 60
     return Trainer(state, batches, dev_set, config, store, device, precision, seconds, warn, group)
+
+
+def conditions(options: MachineConfig, config: TrainingConfig) -> tuple[torch.device, str, dict[str, Any]]:
+    """Return the device, the precision and the identity of a training (see `identity_of`)."""
+    device = hardware.torch_device(options, config.threads, config.arithmetic)
+    precision = precision_of(config.precision, device)
+    return device, precision, identity_of(device, precision, config.threads)
 
 
 def identity_of(device: torch.device, precision: str, threads: int) -> dict[str, Any]:
@@ -185,8 +190,10 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
     _, model, config = run_settings(params, run)
     binarised = describe(arguments.data)
     settings, key = key_of(model, config, binarised)
+    present, (_, _, identity) = digest(arguments.code or code.described("train")), conditions(options, config)
     with workspace.lock(run):
-        place, earlier_code = workspace.claim(run, key, digest(arguments.code or code.described("train")))
+        more_steps.prepare(run, config, lambda other: key_of(model, other, binarised)[1], identity, present)
+        place, earlier_code = workspace.claim(run, key, present)
         training = trainer(model, config, arguments, place, options, group)
         group.wait()
         description = {"settings": settings, "data_sum": binarised["sum"]}

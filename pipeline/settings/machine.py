@@ -22,6 +22,7 @@ class MachineConfig:
     mirror: Mirror | None
     save_every_minutes: Positive
     time_limit_minutes: Positive | None
+    keep_states: bool | None
 
 
 def machine(params: Mapping[str, Any]) -> MachineConfig:

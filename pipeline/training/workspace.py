@@ -5,7 +5,8 @@ change resumes the first one. After a change of code only, the user decides whet
 
 DVC records a training after its stage has ended. If DVC fails or is killed before that, its next start removes the outputs
 and runs the stage again. The folder of a finished training is therefore only marked, and the stage then writes the outputs
-again without a step. Once DVC has recorded the training, the stage `average` removes its folder, and a start trains again.
+again without a step. Once DVC has recorded the training, the stage `average` removes its folder, unless
+`machine.keep_states` keeps it for more steps (more_steps.py), and a start trains again.
 """
 
 import shutil
@@ -19,6 +20,7 @@ from transformer.files import digest, read_json, write_json
 
 WORK = Path("work")
 STATE = "state.safetensors"  # as in transformer/store.py
+CODE = "code.json"  # the digests of the code versions that trained
 PUBLISHED = "published"  # all outputs of the training are written; holds the md5 of training.json, as dvc.lock does
 UNDO = "undo the change, and the same command records it"
 
@@ -59,7 +61,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
         )
     earlier = [entry for entry in history if entry != code]
     (place / PUBLISHED).unlink(missing_ok=True)
-    write_json(place / "code.json", [*earlier, code])
+    write_json(place / CODE, [*earlier, code])
     return place, earlier
 
 
@@ -79,13 +81,13 @@ def recorded(run: str, place: Path) -> bool:
 
 def history_of(place: Path) -> list[str]:
     """Return the digests of the code versions that trained in `place`, or that the user accepted for it."""
-    path = place / "code.json"
+    path = place / CODE
     return list(convert(tuple[str, ...], read_json(path), str(path))) if path.exists() else []
 
 
 def accept(place: Path, code: str) -> None:
     """Let the next start resume the training in `place` with this code, whatever code made its state."""
-    write_json(place / "code.json", [*history_of(place), code])
+    write_json(place / CODE, [*history_of(place), code])
 
 
 def saved(run: str) -> list[Path]:

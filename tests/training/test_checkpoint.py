@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from pipeline import average
+from pipeline.training import workspace
 from tests.killed import at_change
 from tests.packed import Payload
 from tests.refusals import refused
@@ -132,6 +133,13 @@ def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_d
         mark.touch()
     average.main(argparse.Namespace(run="run", **paths))
     assert other.exists() and finished.exists(), "DVC has not recorded the training"
+    monkeypatch.setattr(workspace, "recorded", lambda *_: True)
+    for keep in (True, False):
+        write_yaml(
+            tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, {"keep_states": keep}, averaging={"checkpoints": 2}
+        )
+        average.main(argparse.Namespace(run="run", **paths))
+        assert other.exists() and finished.exists() == keep
     tensors, description = read_tensors(tmp_path / "average/model.safetensors")
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
     assert read_settings(tmp_path / "average").max_length == 30

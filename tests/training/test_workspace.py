@@ -31,13 +31,13 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.text.binarised import describe
-from pipeline.training import workers, workspace
+from pipeline.training import more_steps, workers, workspace
 from tests.pairs import Pairs
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.small_run import RUN, Training, write_data
 from tests.trainers import files
-from transformer.checkpoint import read_settings, read_tensors
+from transformer.checkpoint import read_settings, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json
 from transformer.parallel import Workers
@@ -259,6 +259,91 @@ def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(shor
     assert short(lambda: None) == 1
     assert f"was made with settings and data '{state.parent.name}', now '{key[:16]}'" in capsys.readouterr().err
     assert not Path("models").exists()
+
+
+def trained(short, **settings: object) -> dict[Path, bytes]:
+    """What a training with these settings publishes. The log has no times."""
+    write_runs(**settings)
+    assert short(lambda: None) == 0
+    return files(Path("models")) | files(Path("scores/run"))
+
+
+MORE = {"evaluate_every": 4, "log_every": 1, "keep": 2}
+LONGER = [
+    ({"steps": 6, "checkpoint_every": 3}, {"steps": 12}, ""),
+    ({"steps": 5, "checkpoint_every": 2}, {"steps": 9}, ""),  # the dev loss of step 5 is dropped
+    ({"steps": 6, "checkpoint_every": 3}, {"steps": 7}, "1 more steps are not a multiple of checkpoint_every (3)"),
+    ({"steps": 6, "checkpoint_every": 3, "patience": 9}, {"steps": 9}, "patience is 9, and 0 is expected"),
+    ({"steps": 6, "checkpoint_every": 3}, {"steps": 9, "dropout": 0.3}, None),  # another training
+    ({"steps": 6, "checkpoint_every": 3}, {"steps": 4}, None),
+]
+
+
+@pytest.mark.parametrize(("first", "then", "reason"), LONGER)
+def test_more_steps_go_on_from_the_finished_training_with_the_bytes_of_one_of_that_length(
+    short, capsys, first, then, reason
+):
+    whole = trained(short, **MORE | first | then)
+    shutil.rmtree("work/run")
+    before = trained(short, **MORE | first)
+    (place,) = Path("work/run").glob("*/")
+    kept = files(place)
+    capsys.readouterr()
+    assert trained(short, **MORE | first | then) == whole
+    said = capsys.readouterr().err
+    assert (f"resuming at step {first['steps']}" in said) == (reason == "")
+    assert ("the training begins at step 0" in said) == bool(reason) and (reason or "") in said
+    assert files(place) == kept and trained(short, **MORE | first) == before
+
+
+def test_more_steps_do_not_go_on_from_a_state_of_other_code_or_of_other_hardware(short, monkeypatch, capsys):
+    whole = trained(short, **MORE, **SHORT | {"steps": 9})
+    shutil.rmtree("work/run")
+    trained(short, **MORE, **SHORT)
+    (place,) = Path("work/run").glob("*/")
+    history = (place / "code.json").read_text()
+    for other, says in {
+        "code.json": "other code made it",
+        "state.safetensors": "precision was 'float16', now 'float32'",
+    }.items():
+        if other == "code.json":
+            write_json(place / other, ["of another version"])
+        else:
+            tensors, description = read_tensors(place / other)
+            description["identity"]["precision"] = "float16"
+            write_tensors(place / other, tensors, description)
+        capsys.readouterr()
+        assert trained(short, **MORE, **SHORT | {"steps": 9}) == whole
+        assert says in capsys.readouterr().err
+        shutil.rmtree(workspace.folder("run", key_of_run()))
+        (place / "code.json").write_text(history)
+
+
+def test_a_kill_at_any_write_before_more_steps_begin_costs_nothing(short, monkeypatch):
+    more = MORE | SHORT | {"steps": 9}
+    whole = trained(short, **more)
+    shutil.rmtree("work/run")
+    trained(short, **MORE, **SHORT)
+    (place,) = Path("work/run").glob("*/")
+    kept = files(place)
+    for write in range(4):  # two checkpoints, the digests of the code, the state
+        left = itertools.count()
+
+        def killed(function: Callable, write: int = write, left: itertools.count = left) -> Callable:
+            def called(*given: object) -> object:
+                if next(left) == write:
+                    raise KeyboardInterrupt
+                return function(*given)
+
+            return called
+
+        write_runs(**more)
+        with monkeypatch.context() as patch:
+            for name in ("copy", "write_json", "write_tensors"):
+                patch.setattr(more_steps, name, killed(getattr(more_steps, name)))
+            assert short(lambda: None) != 0
+        assert files(place) == kept and trained(short, **more) == whole
+        shutil.rmtree(workspace.folder("run", key_of_run()))
 
 
 @pytest.mark.parametrize("folder", ["pipeline", "transformer"])
