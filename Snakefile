@@ -193,4 +193,4 @@ for stage in graph:
             stage=stage.addressing,
             job=slurm.JOB if SUBMITTED else "",
         shell:
-            "{params.job}python -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"
+            "{params.job}python -m pipeline.orchestrating.single {params.stage:q} > {log:q} 2>&1 && touch {output:q}"

@@ -12,6 +12,7 @@ makes bytes of the stage. `code` has no other settings and takes about a second.
 import ast
 import functools
 import hashlib
+import json
 import re
 import sys
 from importlib import metadata
@@ -23,7 +24,7 @@ from transformer.files import atomic, atomic_folder
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path("work/code")
-NOTED = Path("work/.code")
+NOTED = Path("work/.code.json")
 PACKAGES = ("pipeline", "transformer")
 
 # An update of these libraries may change what they return. A stage that imports one depends on its version. The versions
@@ -166,23 +167,27 @@ def write() -> None:
 
     Raises UserError if a module has a syntax error.
     """
-    if NOTED.is_file() and NOTED.read_text(encoding="utf-8") == noted():
-        return
-    texts = {stage: text(lines(script)) for stage, script in scripts().items()}
+    texts = current()
     if texts != {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*")}:
         with atomic_folder(FOLDER) as folder:
             for stage, content in texts.items():
                 (folder / stage).write_text(content, encoding="utf-8")
-    with atomic(NOTED, "w") as file:
-        file.write(noted())
 
 
-def noted() -> str:
-    """Return a digest of all that `write` reads, and of work/code. A comparison of syntax trees takes a second longer."""
-    folders = [*(ROOT / package for package in PACKAGES), FOLDER]
-    paths = sorted(path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file())
-    versions = [sys.version, *map(version, LIBRARIES)]
-    return hashed(versions, [(str(path), path.read_bytes()) for path in paths])
+def current() -> dict[str, str]:
+    """Return what `described` returns for each stage. Syntax trees take a second, so a file keeps it."""
+    paths = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*"))
+    files = [(str(path.relative_to(ROOT)), path.read_bytes()) for path in paths if path.suffix != ".pyc" and path.is_file()]
+    key = hashed(sys.version, *map(version, LIBRARIES), files)
+    try:
+        known, texts = json.loads(NOTED.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        known = ""
+    if known != key:
+        texts = {stage: text(lines(script)) for stage, script in scripts().items()}
+        with atomic(NOTED, "w") as file:
+            json.dump([key, texts], file)
+    return texts
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ with socket.socket(socket.AF_UNIX) as server:
     status = int(server.makefile().readline())
     sys.exit(status if status >= 0 else 128 - status)
 """
-TOOLS = ("dvc", "snakemake")
+TOOLS = ("dvc", "snakemake", "pipeline.orchestrating.single")
 # What they import, partly only when they need it. Snakemake imports each plugin that is installed.
 IMPORTED = (
     "dvc.cli.parser dvc.commands.repro dvc.data_cloud dvc.dirs dvc.lock dvc.repo.reproduce dvc.repo.status dvc.rwlock "

@@ -29,6 +29,7 @@ from tests import in_process
 from tests.projects import ROOT
 from tests.refusals import refused
 from tests.stubs import StubProject
+from tests.trainers import files
 from transformer.files import write_json
 
 RUN = "demo-tiny"
@@ -74,6 +75,21 @@ def test_a_comment_a_docstring_and_a_layout_run_no_stage_and_leave_dvc_lock(proj
         changed = [name for name, entry in lock(project.root).items() if entries[name] != entry]
         assert changed == [], tool
         entries = lock(project.root)
+
+
+def test_the_same_code_is_digested_once_also_in_a_copy_of_the_project(built, tmp_path, monkeypatch):
+    for name in ("pipeline", "transformer"):
+        shutil.copytree(built.root / name, tmp_path / name)
+    (tmp_path / "work").mkdir()
+    shutil.copy(built.root / code.NOTED, tmp_path / code.NOTED)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(code, "ROOT", tmp_path)
+    monkeypatch.setattr(code, "lines", lambda _: pytest.fail("digested again"))
+    code.write()
+    assert files(tmp_path / code.FOLDER) == files(built.root / code.FOLDER)
+    (tmp_path / MODEL).write_text("")
+    with pytest.raises(pytest.fail.Exception, match="digested again"):
+        code.write()
 
 
 def test_a_change_of_meaning_concerns_the_stages_that_import_the_module(project):

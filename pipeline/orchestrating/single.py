@@ -1,0 +1,59 @@
+"""Run one stage as `dvc --wait-for-lock repro --single-item STAGE` does, with half of its overhead.
+
+    python -m pipeline.orchestrating.single STAGE
+
+The Snakefile starts it for each stage. DVC's own command line imports all commands of DVC. DVC parses params.yaml for each
+group of settings. Before it writes dvc.lock, it reads it by a slow parser that keeps comments. dvc.lock has none.
+"""
+
+import argparse
+import contextlib
+import functools
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import dvc.cli
+from dvc import dvcfile, lock
+from dvc.commands import repro
+from dvc.dependency import param
+from dvc.utils.serialize import dump_yaml, load_path, load_yaml
+
+OPTIONS = {"cd": ".", "quiet": 0, "verbose": 0, "wait_for_lock": True}
+OPTIONS |= dict.fromkeys(("glob", "no_commit", "no_run_cache"), False)
+
+
+def options(argv: list[str]) -> argparse.Namespace:
+    """DVC's options for the stage `argv[0]`."""
+    parser = argparse.ArgumentParser()
+    repro.add_arguments(parser)
+    return parser.parse_args(["--single-item", "--", *argv], argparse.Namespace(func=repro.CmdRepro, **OPTIONS))
+
+
+@contextlib.contextmanager
+def lock_file(path: str, fs: Any) -> Iterator[dict[str, Any]]:
+    """The content of dvc.lock, which is written when the block ends."""
+    content = load_yaml(path, fs=fs) if fs.exists(path) else {}
+    yield content
+    dump_yaml(path, content, fs=fs)
+
+
+@functools.cache
+def loaded(path: str, fs: Any, *_: Any) -> Any:
+    return load_path(path, fs)
+
+
+def settings(path: str, fs: Any) -> Any:
+    """The content of params.yaml. It is read again once the file has changed."""
+    now = os.stat(path)
+    return loaded(path, fs, now.st_mtime_ns, now.st_size, now.st_ino)
+
+
+if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    dvc.cli.parse_args, dvcfile.modify_yaml, param.load_path = options, lock_file, settings
+    lock.DEFAULT_TIMEOUT = 0.3  # DVC tries six times in it, and as often while it waits for the other stages
+    sys.exit(dvc.cli.main(sys.argv[1:]))
