@@ -10,10 +10,12 @@ With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sa
 
 import argparse
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -26,7 +28,7 @@ from pipeline.text.binarised import SIDES, id_type, segmentations_of, write_desc
 from pipeline.text.sets import blocks, files_of, progress
 from pipeline.text.words import WordTable
 from transformer.config.reading import UserError
-from transformer.files import atomic_folder, write_json
+from transformer.files import atomic, atomic_folder, write_json
 from transformer.vocabulary import Vocabulary
 
 SAME = [0, 2, 1]  # the last version of SentencePiece that gives the same samples in each process; it learns slower
@@ -64,20 +66,42 @@ def main(arguments: argparse.Namespace) -> None:
     settings = params.load()
     languages = params.languages(settings, arguments.corpus)
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
-    vocabulary = Vocabulary(arguments.vocabulary)
+    binarised(arguments.text, Vocabulary(arguments.vocabulary), languages, config, arguments.out, arguments.report)
+
+
+def binarised(
+    text: Path,
+    vocabulary: Vocabulary,
+    languages: tuple[str, str],
+    config: VocabularyConfig,
+    place: Path,
+    report: Path,
+    initial: dict[str, Any] | None = None,
+) -> None:
+    """Write train and dev of the folder `text` into the folder `place`, and a report. `write_description` has `initial`."""
     words = WordTable(vocabulary, config.threads)
-    train, dev = (files_of(arguments.text, name, languages) for name in ("train", "dev"))
+    train, dev = (files_of(text, name, languages) for name in ("train", "dev"))
     dtype = id_type(vocabulary.size)
     if config.bpe_dropout and [*map(int, re.findall(r"\d+", metadata.version("sentencepiece")))] > SAME:
         warn("this SentencePiece samples other pieces at each start; `pip install sentencepiece==0.2.1` samples the same")
-    with progress(train * config.segmentations + dev) as bar, atomic_folder(arguments.out) as out:
+    with progress(train * config.segmentations + dev) as bar, atomic_folder(place) as out:
         counts = {"train": write_set(out, "train", (training(path, words, bar, config) for path in train), dtype)}
         if config.bpe_dropout:
             counts["train"]["segmentations"] = config.segmentations  # `pairs` counts all of them
         counts["dev"] = write_set(out, "dev", (encoded(path, words, bar) for path in dev), dtype)
-        description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
-    write_json(arguments.report, report_of(description, config))
-    print(f"{arguments.out}: " + ", ".join(f"{name} {pairs_in(count)}" for name, count in counts.items()))
+        description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts, initial)
+    write_json(report, report_of(description, config))
+    print(f"{place}: " + ", ".join(f"{name} {pairs_in(count)}" for name, count in counts.items()))
+
+
+def complete(name: str, vocabulary: Path, text: Path, arguments: argparse.Namespace) -> None:
+    """Copy what the corpus `name` has besides its arrays: vocabulary and text.json to --out, dev and test to --sets."""
+    for source, to in ((vocabulary, "vocabulary.model"), (text, "text.json")):
+        with atomic(arguments.out / to) as file:
+            file.write(source.read_bytes())
+    for part in ("dev", "test"):
+        with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
+            shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
 
 
 def pairs_in(counts: dict[str, int]) -> str:

@@ -34,7 +34,7 @@ from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.text.binarised import SIDES, describe, open_binarised
-from pipeline.training import more_steps, nodes, outcome, workers, workspace
+from pipeline.training import initial, more_steps, nodes, outcome, workers, workspace
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -65,6 +65,7 @@ def trainer(
     - machine.device is `cuda`, but torch sees no GPU.
     - A dev line has more than micro_batch_tokens pieces, or no training pair is within max_length.
     - The data are damaged, or were encoded with another vocabulary.
+    - The data begin with the weights of a model of other settings.
     - The saved state or its log is damaged, or was made with other settings, other data or other hardware.
     """
     say = tell if group.rank == 0 else lambda text: None
@@ -92,6 +93,8 @@ def trainer(
         warn(f"our kernels are not used, which is slower: {reason}")
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")
+    elif origin := initial.load(network, data):
+        say(f"beginning with the weights of models/{origin}")
     seconds = options.save_every_minutes * 60
     return Trainer(state, batches, dev_set, config, store, device, precision, seconds, warn, group)
 
@@ -204,7 +207,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         with atomic(arguments.scores / "training.jsonl") as file:
             file.writelines(training.store.records())
         summary = arguments.scores / "training.json"
-        write_json(summary, outcome.summary(training, settings, binarised["sum"]))
+        write_json(summary, outcome.summary(training, settings, binarised))
         write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))
         with atomic(place / workspace.PUBLISHED, "w") as file:
             file.write(hashlib.md5(summary.read_bytes()).hexdigest())

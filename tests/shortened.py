@@ -16,7 +16,7 @@ DECODINGS = {
     "demo-both": "decoder: greedy",
     "demo-mcts": "decoder: mcts, simulations: 4, extra_length: 10",
 }
-ENSEMBLE, VALUE = "twice", "demo-chrf"
+ENSEMBLE, VALUE, WARM = "twice", "demo-chrf", "demo-warm"
 MODELS = {"demo-both": f"ensembles/{ENSEMBLE}", "demo-mcts": f"values/{VALUE}"}
 SMALLER = {
     "target: text/demo/train.de.xz}": "target: text/demo/train.de.xz, first: 1500}",
@@ -27,6 +27,7 @@ SMALLER = {
     "d_model: 32, d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
     "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",
     "\nensembles: {}\n": f"\nensembles:\n  {ENSEMBLE}: {{first: {RUN}/average, second: {RUN}/average}}\n",
+    "\nwarm_starts: {}\n": f"\nwarm_starts:\n  {WARM}: {{corpus: demo, model: {RUN}/average}}\n",
     "\nvalues: {}\n": f"\nvalues:\n  {VALUE}: {{model: {RUN}/average, corpus: demo, sentences: 40, steps: 50}}\n",
     "\ndecodings: {}\n": "\ndecodings:\n"
     + "".join(
@@ -47,6 +48,7 @@ def outputs() -> dict[str, list[str]]:
 # The params.yaml of the project itself selects no decoding, ensemble or value.
 OUTPUTS = outputs() | {f"decode_set@{name}": [f"scores/decodings/{name}"] for name in DECODINGS}
 OUTPUTS |= {f"ensemble@{ENSEMBLE}": [f"models/ensembles/{ENSEMBLE}"]}
+OUTPUTS |= {f"warm_start@{WARM}": [f"data/{WARM}", f"data/sets/{WARM}-dev", f"data/sets/{WARM}-test"]}
 OUTPUTS |= {f"train_value@{VALUE}": [f"models/values/{VALUE}", f"scores/values/{VALUE}.json"]}
 KILLED = [name for name in OUTPUTS if not name.startswith("decode_set@")] + ["decode_set@demo-mbr"]
 

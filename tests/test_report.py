@@ -736,9 +736,13 @@ def test_a_card_states_the_licence_that_params_yaml_has(params, monkeypatch):
     mine = {"download": {"train": [{"source": "text/mine/a.en", "target": "text/mine/a.de"}]}}
     corpora = {"multi30k-of-mine": mine, "owned": mine | {"licence": "Ours"}}
     changed = {"corpora": corpora, "back_translations": {"owned-bt": {"corpus": "owned"}}}
+    changed["runs"] = {name: {"corpus": name} for name in corpora}
+    changed["warm_starts"] = {f"from-{name}": {"corpus": "owned", "model": f"{name}/average"} for name in corpora}
     monkeypatch.setattr(model_card, "load", lambda: changed)
-    licences = {name: model_card.data_of(name)[1] for name in (*corpora, "owned-bt", "gone")}
-    assert licences == {"multi30k-of-mine": None, "owned": "Ours", "owned-bt": None, "gone": None}
+    made = ("owned-bt", "gone", "from-owned", "from-multi30k-of-mine")
+    licences = {name: model_card.data_of(name)[1] for name in (*corpora, *made)}
+    assert licences == dict.fromkeys(("multi30k-of-mine", *made)) | {"owned": "Ours", "from-owned": "Ours"}
+    assert model_card.data_of("from-owned")[0].endswith("; the training began with the weights of owned/average")
     front = model_card.indexed({"corpus": "owned", "run": "r"}, "Ours: all", None)
     assert (front["license"], front["license_name"]) == ("other", '"Ours: all"')
 

@@ -40,6 +40,7 @@ FACTS = {
     "FLOPs, counted": ("flops", "analytic", "training_flops"),
     "data": ("training", "data_sum"),
     "settings": ("training", "settings_sha256"),
+    "begins with": ("training", "initial"),
 }
 # The keys of the statistics in the file of a run, and their sets and weights. Files of earlier code lack the second.
 STATISTICS = {"statistics": ("dev", "last"), "test_statistics": ("test", "average")}

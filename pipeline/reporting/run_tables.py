@@ -52,6 +52,7 @@ def all_runs(results: Results) -> Table:
     """One row for each run, with the hashes of its data and settings, which identify the origin of its numbers."""
     runs = results.runs
     frame = runs[["corpus", "model"]].assign(differences=runs["differences"].map(described))
+    frame["differences"] += [f"; begins with {model}" if isinstance(model, str) else "" for model in runs["begins with"]]
     frame["selected"] = runs["selected"].map({True: "yes", False: "no"})
     facts = ["parameters", "trained steps", "dev PPL, last", "dev PPL, average", "accuracy", "calibration error"]
     facts += ["FLOPs, counted", "data", "settings"]

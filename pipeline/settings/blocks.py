@@ -126,7 +126,7 @@ def study(params: Mapping, name: str) -> dict:
 
 
 def corpora_needed(params: Mapping) -> list[str]:
-    """Return the entries of `corpora` of which the runs and the back-translations are made."""
+    """Return the entries of `corpora` of which the runs, and the corpora of other blocks, are made."""
     used = [line["corpus"] for line in params["runs"].values()]
     used += [name for block in CORPORA[1:] for name in params[block]]
     return list(dict.fromkeys(text_corpus(params, corpus) for corpus in used))

@@ -201,7 +201,7 @@ def check_run(params: Mapping, name: str, where: str) -> None:
 
 
 def check_corpora_in_use(params: Mapping) -> None:
-    """Check that `corpora_in_use` lists exactly the corpora of the runs and back-translations. DVC cannot derive them."""
+    """Check that `corpora_in_use` lists exactly the needed corpora. DVC cannot derive them."""
     in_use, needed = params["corpora_in_use"], corpora_needed(params)
     blocks = " and ".join(f"`{block}`" for block in ("runs", *CORPORA[1:]))
     expected = f"[{', '.join(needed)}], the corpora of {blocks}, is expected"

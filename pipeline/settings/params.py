@@ -69,14 +69,17 @@ def read_entry(cls: type[Settings], params: Mapping, block: str, name: str) -> S
     return read(cls, entry(params, block, name), f"params.yaml: {block}.{name}")
 
 
+MADE = ("back_translations", "warm_starts")  # blocks whose entries are made of a `corpus` of the block `corpora`
+
+
 def text_corpus(params: Mapping, corpus: str) -> str:
-    """Return the name in `corpora` for the corpus of a run: the same name, or `corpus` of a back-translation."""
-    augmented = params.get("back_translations", {})
-    return augmented[corpus]["corpus"] if corpus in augmented else corpus
+    """Return the name in `corpora` for the corpus of a run: the same name, or the `corpus` of an entry of `MADE`."""
+    of = next((params[block][corpus] for block in MADE if corpus in params.get(block, ())), None)
+    return of["corpus"] if of else corpus
 
 
 def languages(params: Mapping, corpus: str) -> tuple[str, str]:
-    """Return the source and the target language of a corpus or a back-translation."""
+    """Return the source and the target language of the corpus of a run."""
     source, target = entry(params, "corpora", text_corpus(params, corpus))["languages"]
     return source, target
 

@@ -2,10 +2,12 @@
 
 For each set and side a folder holds `NAME.SIDE.ids.npy` (uint16, or uint32 for more than 65,536 pieces) and
 `NAME.SIDE.offsets.npy` (int64). The ids of line i, without BOS and EOS, are `ids[offsets[i] : offsets[i + 1]]`.
-`binarised.json` states the vocabulary, the number of lines and ids, and the sha256 of each file.
+`binarised.json` states the vocabulary, the number of lines and ids, and the sha256 of each file. If trainings on the data
+begin with the weights of a model, these are in `initial.safetensors`.
 """
 
 import hashlib
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from transformer.files import read_json, sha256, write_json
 
 SIDES = ("source", "target")
 DESCRIPTION = "binarised.json"
+INITIAL = "initial.safetensors"
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ def open_binarised(folder: Path, name: str, vocabulary_sha256: str = "") -> Bina
 def describe(folder: Path) -> dict[str, Any]:
     """The content of binarised.json: vocabulary_size, vocabulary_sha256, languages, sets, sha256 and sum.
 
-    Raises UserError if the file is missing or damaged.
+    If the folder has the weights of a model, `initial` has its name and settings. Raises UserError if the file is missing
+    or damaged.
     """
     path = Path(folder) / DESCRIPTION
     try:
@@ -105,14 +109,19 @@ def segmentations_of(counts: dict[str, int]) -> int:
 
 
 def mapped(path: Path, sums: dict[str, str]) -> np.ndarray:
-    """The array in `path`, memory-mapped. Raises UserError if it is missing or its sha256 is not the one in `sums`."""
+    """The array in `path`, memory-mapped. Raises UserError as `require_whole` does."""
+    require_whole(path, sums)
+    return np.load(path, mmap_mode="r").view(np.ndarray)  # slicing np.memmap itself is slow
+
+
+def require_whole(path: Path, sums: dict[str, str]) -> None:
+    """Raise UserError if the file is missing or its sha256 is not the one in `sums`."""
     try:
         whole = sha256(path) == sums.get(path.name)
     except FileNotFoundError:
         raise UserError(f"{path} is missing; run binarise again") from None
     if not whole:
         raise UserError(f"{path} is not the file that binarise wrote (its sha256 differs); run binarise again")
-    return np.load(path, mmap_mode="r").view(np.ndarray)  # slicing np.memmap itself is slow
 
 
 def id_type(vocabulary_size: int) -> np.dtype:
@@ -150,10 +159,21 @@ def write_header(file: BinaryIO, dtype: np.dtype, length: int) -> None:
 
 
 def write_description(
-    folder: Path, vocabulary_size: int, vocabulary_sha256: str, languages: tuple[str, str], sets: dict[str, dict]
+    folder: Path,
+    vocabulary_size: int,
+    vocabulary_sha256: str,
+    languages: tuple[str, str],
+    sets: dict[str, dict],
+    initial: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write binarised.json, with the sha256 of each array in `folder`; returns its content."""
-    sums = {path.name: sha256(path) for path in sorted(folder.glob("*.npy"))}
+    """Write binarised.json, with the sha256 of each array in `folder`; returns its content.
+
+    `initial`, if given, has the path of the first `weights`, which are copied to the folder, the name of their `model` and
+    its `settings`.
+    """
+    if initial:
+        shutil.copyfile(initial["weights"], folder / INITIAL)
+    sums = {path.name: sha256(path) for path in sorted([*folder.glob("*.npy"), *folder.glob(INITIAL)])}
     description = {
         "vocabulary_size": vocabulary_size,
         "vocabulary_sha256": vocabulary_sha256,
@@ -162,10 +182,12 @@ def write_description(
         "sha256": sums,
         "sum": sum_of(sums),
     }
+    if initial:
+        description["initial"] = {key: initial[key] for key in ("model", "settings")}
     write_json(folder / DESCRIPTION, description)
     return description
 
 
 def sum_of(sums: dict[str, str]) -> str:
-    """One sha256 for all files, as `sha256sum *.npy | sha256sum` computes it."""
+    """One sha256 for all files, as `sha256sum *.npy *.safetensors | sha256sum` computes it."""
     return hashlib.sha256("".join(f"{sums[file]}  {file}\n" for file in sorted(sums)).encode()).hexdigest()

@@ -12,7 +12,7 @@ from transformer.training import Trainer
 SUMS = ("source_tokens", "target_tokens", "source_squared", "target_squared", "source_target")
 
 
-def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
+def summary(training: Trainer, settings: dict, binarised: dict) -> dict[str, Any]:
     state = training.state
     records = [json.loads(line) for line in training.store.records()]
     last = [record for record in records if "dev_loss" in record][-1]
@@ -26,7 +26,8 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
         "batches_an_epoch": len(training.batches),
         "settings": settings,
         "settings_sha256": digest(settings),
-        "data_sum": data_sum,
+        "data_sum": binarised["sum"],
+        **({"initial": binarised["initial"]["model"]} if "initial" in binarised else {}),
         # Absent in records of trainings in which two pairs of streams of random numbers were equal: the first epoch and the
         # composition of mixed batches, and the first share of a step on several threads and the step on one.
         "streams": "distinct",

@@ -84,6 +84,8 @@ def made(tmp_path_factory):
     params["ensembles"] = {"both": {"first": "forward/average", "second": "forward/average"}}
     params["values"] = {"chrf": {"model": "forward/average", "corpus": "own", "sentences": 20, "steps": 20}}
     params["searches"] = {"small": SEARCH}
+    params["warm_starts"] = {"own-ws": {"corpus": "own", "model": "forward/average"}}
+    params["runs"]["adapted"] = {"corpus": "own-ws", "model": "tiny", **TINY, "dropout": 0.3}
     write_params_yaml(folder, params)
     left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
     left.parent.mkdir(parents=True)
@@ -293,6 +295,17 @@ def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(folde
     drawn = translator.n_best(lines("data/own-bt/monolingual/train.de"), "x", 1, decoder=decoder_of(chosen))
     assert set(sources) <= {clean(f"{text}\n")[:-1] for text in translator.text([best for (best,) in drawn])}
     assert len(open_binarised(data / "own-bt/binarised", "train")) == max(129, 4 * len(sources)) + len(sources)
+
+
+def test_a_run_on_a_warm_start_has_the_vocabulary_the_weights_and_the_ids_of_its_model(folder):
+    data, model = folder / "data/own-ws", folder / "models/forward/average"
+    assert (data / "vocabulary.model").read_bytes() == (model / "vocabulary.model").read_bytes()
+    assert (data / "binarised/initial.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
+    own = {name: ids for name, ids in outputs(folder / "data/own/binarised").items() if name.endswith(".npy")}
+    assert own.items() <= outputs(data / "binarised").items(), "the text is the same"
+    assert content("scores/adapted/training.json")["initial"] == "forward/average"
+    runs = csv.DictReader(lines("reports/runs.csv"))
+    assert [run["corpus"] for run in runs if "begins with forward/average" in run["differences"]] == ["own-ws"]
 
 
 def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(folder, monkeypatch):

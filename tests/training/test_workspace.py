@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,7 +31,7 @@ from pipeline.running import hardware, stage
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
-from pipeline.text.binarised import describe
+from pipeline.text.binarised import describe, write_description
 from pipeline.training import more_steps, workers, workspace
 from tests.pairs import Pairs
 from tests.projects import ROOT
@@ -40,6 +41,7 @@ from tests.trainers import files
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json
+from transformer.model import Transformer
 from transformer.parallel import Workers
 from transformer.store import Store
 
@@ -248,6 +250,32 @@ def test_a_training_on_other_data_begins_at_the_first_step_in_a_folder_of_its_ow
     assert files(place) == before and files(Path("models")) != weights
     steps = [json.loads(line)["step"] for line in (other / "training.jsonl").read_text().splitlines()]
     assert steps and steps == sorted(steps), "of one training"
+
+
+def test_a_training_begins_with_the_weights_in_its_data_and_resumes_as_any_other(short, capsys):
+    write_runs(**SHORT | {"lr_scale": 1e-15, "label_smoothing": 0.2, "dropout": 0.3})
+    _, model, _ = run_settings(load(), "run")
+    first = Transformer(replace(model, dropout=0.1), 90)
+    description, weights = describe(DATA), Path("model.safetensors")
+    write_tensors(weights, first.state_dict(), {"averaged_steps": [1]})
+    initial = {"weights": weights, "model": "other/average", "settings": vars(first.config)}
+    of = [description[key] for key in ("vocabulary_size", "vocabulary_sha256", "languages", "sets")]
+    write_description(DATA, *of, initial)
+    before = key_of_run()
+    assert short(lambda: None) == 0 and "beginning with the weights of models/other/average" in capsys.readouterr().err
+    assert finished_without_training(short) == 0 and "resuming at step 6" in capsys.readouterr().err
+    tensors, _ = read_tensors(Path("models/step-00000006.safetensors"))
+    assert all(torch.allclose(tensors[name], value, atol=1e-9) for name, value in first.state_dict().items())
+    assert read_json(Path("scores/run/training.json"))["initial"] == "other/average"
+    write_tensors(weights, {name: value + 1 for name, value in first.state_dict().items()}, {"averaged_steps": [1]})
+    write_description(DATA, *of, initial)
+    assert key_of_run() != before, "other weights are other data"
+    write_runs(**SHORT | {"d_ff": 32, "h": 1})
+    assert short(lambda: None) == 1
+    assert "d_ff is 32 here and 64 in other/average; h is 1 here and 2 in other/average" in capsys.readouterr().err
+    (DATA / "initial.safetensors").write_bytes(weights.read_bytes()[:-1])
+    write_runs(**SHORT)
+    assert short(lambda: None) == 1 and "initial.safetensors is not the file that binarise" in capsys.readouterr().err
 
 
 def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(short, capsys):

@@ -18,14 +18,13 @@ contains this piece. With `vocabulary.bpe_dropout`, each segmentation of the tra
 
 import argparse
 import math
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.binarise import Blocks, encoded, report_of, write_set
+from pipeline.binarise import Blocks, complete, encoded, report_of, write_set
 from pipeline.extras.back_translation.settings import back_translation
 from pipeline.running import stage
 from pipeline.settings.params import languages, load, section
@@ -34,7 +33,7 @@ from pipeline.text.binarised import SIDES, BinarisedSet, id_type, open_binarised
 from pipeline.text.sets import count_lines, files_of, progress
 from pipeline.text.words import WordTable
 from transformer.config.vocabulary import UNK
-from transformer.files import atomic, atomic_folder, write_json
+from transformer.files import atomic_folder, write_json
 from transformer.vocabulary import Vocabulary
 
 BLOCK = 1 << 16  # pairs in memory at a time
@@ -100,12 +99,7 @@ def main(arguments: argparse.Namespace) -> None:
     with atomic_folder(arguments.out / "binarised") as out:
         counts = mix(sets, synthetic, lines, out)
         description = write_description(out, vocabulary.size, vocabulary.sha256, codes, counts)
-    for source in (arguments.vocabulary, arguments.text):
-        with atomic(arguments.out / source.name) as file:
-            file.write(source.read_bytes())
-    for part in ("dev", "test"):
-        with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
-            shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
+    complete(name, arguments.vocabulary, arguments.text, arguments)
     write_json(arguments.report, report_of(description, config))
     print(f"{arguments.out}: {lines:,} real pairs ({different:,} different ones) and {made:,} synthetic pairs")
 

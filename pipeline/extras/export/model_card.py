@@ -136,14 +136,21 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] 
 def data_of(corpus: str) -> tuple[str, str | None]:
     """Return a description of the corpus, and the licence that params.yaml states, or None.
 
-    The monolingual text of a back-translation has a licence of its own, which is not recorded.
+    The monolingual text of a back-translation has a licence of its own, which is not recorded. With a warm start, the data
+    of its model need to have the same licence.
     """
     params = load()
-    synthetic = corpus in (params.get("back_translations") or ())
-    of = within(params, "corpora", text_corpus(params, corpus) if synthetic else corpus)
+    of = within(params, "corpora", text_corpus(params, corpus))
     grammar = DEMONSTRATION in str(within(of, "download", "train"))
     what = f"the corpus `{corpus}`" + ", sentences that a grammar of this project generated" * grammar
-    return (f"{what}, and translations of monolingual text", None) if synthetic else (what, within(of, "licence"))
+    if corpus in (params.get("back_translations") or ()):
+        return f"{what}, and translations of monolingual text", None
+    licence, model = within(of, "licence"), within(params, "warm_starts", corpus, "model")
+    if model:
+        before = within(params, "runs", model.removesuffix("/average"), "corpus")
+        what = f"{what}; the training began with the weights of {model}"
+        licence = licence if before and data_of(before)[1] == licence else None
+    return what, licence
 
 
 def difference_of(kind: str, decoding: DecodingConfig) -> str:
