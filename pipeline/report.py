@@ -6,10 +6,11 @@
 Reads the result files of all runs, decodings, values and searches in results/. Of those that params.yaml selects, it also
 reads attention weights in scores/ and the test sets in data/sets/. Missing values become dashes.
 
-Writes into reports/: README.md with two pictures; Tables 1 to 3, runs, scores, decodings, claims and other
-implementations as .csv, Tables 1 to 3 as .tex as well; index.html with the runs of params.yaml, recorded.html with the
-studies of all runs, and translations.html with test translations beside the references; files.txt with the names of these
-files. Removes the files that an earlier report has written by its files.txt and this one does not write, and no others.
+Writes into reports/: README.md with pictures; Tables 1 to 3, runs, scores, decodings, claims, Table 3 at two scales and
+other implementations as .csv, Tables 1 to 3 as .tex as well; index.html with the runs of params.yaml, recorded.html with
+the studies of all runs, and translations.html with test translations beside the references; files.txt with the names of
+these files. Removes the files that an earlier report has written by its files.txt and this one does not write, and no
+others.
 
 The pages also show times, hardware and commits, so git and DVC ignore them. The other files show none of these: equal
 results give equal files. The times are in results/times/, which is no output; those of trainings here come from --times.
@@ -53,16 +54,17 @@ def files_of(params: Mapping, results: Results, scores: Path, folder: Path, sets
         shown = views(params, results, scores, folder, sets)
         paper, claims = [shown[name] for name in ("table1", "table2", "table3")], shown["claims"]
         tables = [*paper, run_tables.all_runs(results), run_tables.all_scores(results), shown["toolkits"]]
-        tables += [claims] if claims else []
+        tables += [*([claims] if claims else []), *shown["scales"]]
         tables += [run_tables.decodings_table(params, results.decodings)] if results.decodings else []
         files = {f"{table.name}.csv": table.csv for table in tables}
         files |= {f"{table.name}.tex": latex(table) for table in paper}
         for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index), (TRANSLATED, ())):
             files[name] = page(name, **shown, runs=set(runs))
-    figures = [shown[name] for name in ("changes", "example") if shown[name]]
+    figures = [shown[name] for name in ("changes", "scales_plot", "example") if shown[name]]
     files |= {f"figures/{figure.name}.svg": figure.svg for figure in figures}
     # The claims without their last columns, for which a page of text is too narrow
     narrow = [markdown(replace(claims, frame=claims.frame.loc[:, :"the paper's change"]))] if claims else []
+    narrow += map(markdown, shown["scales"])
     studies = markdown(headline_table(shown["headlines"]))
     parts = [INTRODUCTION, *narrow, *map(picture, figures), studies]
     files["README.md"] = "\n".join(parts)

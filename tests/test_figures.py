@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.lines import AxLine
 
-from pipeline.reporting.figures import attention, changes, curves
+from pipeline.reporting.figures import attention, changes, curves, scales
 from pipeline.reporting.figures.style import COLOURS
 from pipeline.reporting.published import TABLE3
 from pipeline.scoring.bleu import PUBLISHED
@@ -19,7 +20,7 @@ NAN = float("nan")
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch):
     """A picture is its canvas and its caption."""
-    for module in (attention, changes, curves):
+    for module in (attention, changes, curves, scales):
         monkeypatch.setattr(module, "drawn", lambda name, canvas, caption, alt: (canvas, caption))
 
 
@@ -90,6 +91,32 @@ def test_a_row_of_the_changes_has_the_effect_in_the_paper_and_ours():
     assert ours == [[[-2, 0]], [[-3, 0], [-1.5, 0]], [[0.5, 1]]]
     assert labels(own.yaxis) == ["one", "three *"] and "failed: two." in caption
     assert theirs.yaxis_inverted() and own.yaxis_inverted(), "row 0 is above"
+
+
+def test_each_scale_has_its_effects_beside_the_papers():
+    def scale(name, **rows):
+        frame = pd.DataFrame.from_dict(rows, "index", columns=["effect", "low", "high", "paper"])
+        return SimpleNamespace(name=name, planned=("N2", "h1", "learned"), rows=frame)
+
+    heads, shallow = np.log(5.29 / 4.92), np.log(6.11 / 4.92)
+    small = scale("small", h1=(0.05, 0.03, 0.07, heads), N2=(0.2, 0.1, 0.3, shallow))
+    (canvas, _), beside = (
+        scales.figure([small, scale("large"), scale("beside", N2=(0.25, NAN, NAN, shallow))]),
+        scales.BESIDE,
+    )
+    (plot,) = canvas.axes
+    marks = {line.get_label(): line for line in plot.lines if line.get_marker() in scales.MARKERS}
+    assert {name: (line.get_marker(), line.get_color()) for name, line in marks.items()} == {
+        "small": ("o", COLOURS[0]),
+        "beside": ("^", COLOURS[2]),
+    }
+    np.testing.assert_allclose(points(marks["small"]), [[heads - beside, 0.05], [shallow - beside, 0.2]])
+    np.testing.assert_allclose(points(marks["beside"]), [[shallow + beside, 0.25]])
+    intervals = [bars.get_segments()[0].tolist() for bars in plot.collections if np.isfinite(bars.get_segments()).any()]
+    np.testing.assert_allclose(intervals, [[[heads - beside, 0.03], [heads - beside, 0.07]]])
+    assert [text.get_text() for text in plot.texts] == ["E  positions learned", "A  h 8 → 1", "C  N 6 → 2"]
+    (diagonal,) = (line for line in plot.lines if isinstance(line, AxLine))
+    assert (diagonal.get_xy1(), diagonal.get_slope()) == ((0, 0), 1) and scales.figure([]) is None
 
 
 def test_the_opacity_of_a_cell_is_its_weight_beside_its_pieces(tmp_path):

@@ -7,6 +7,7 @@ made. REPORT_GOLDEN=write writes them anew.
 import argparse
 import copy
 import dataclasses
+import io
 import json
 import os
 import re
@@ -612,6 +613,21 @@ def test_each_page_shows_what_belongs_to_it(invented):
     shown = set(browser.pictures(invented[1][report.PAGE]))
     assert {"loss-base", "attention-heads-1-cross", "reliability"} <= shown
     assert {"changes", "study-claims"} <= set(browser.pictures(invented[1][report.RECORDED]))
+
+
+def test_the_studies_of_two_scales_have_a_section_tables_and_a_picture(project):
+    rows = {"scale-s-h1": "h1", "scale-s-deep": "N8", "scale-s-wide": "dff4096"}
+    runs = {"scale-s": {}, "scale-s-h1": {"h": 1, "d_k": 128, "d_v": 128}, "scale-s-deep": {"N": 4}, "scale-s-wide": {}}
+    runs = {run: {"corpus": "demo", "model": "tiny", **of} for run, of in runs.items()}
+    project.study("scale-s", runs, rows=rows)
+    for loss, run in enumerate(("scale-s", "scale-s-h1", "scale-s-deep"), 2):
+        project.write({run: runs[run]}, loss=loss)
+    files = project.files()
+    effects = pd.read_csv(io.StringIO(files["scales.csv"]))
+    assert effects["the paper's change"].tolist() == ["A: h 8 → 1", "C: N 6 → 8", "C: d_ff 2048 → 4096"]
+    np.testing.assert_allclose(effects["ln PPL, scale-s"], [np.log(3 / 2), np.log(4 / 2), np.nan])
+    assert {"scales-distance.csv", "figures/scales.svg"} <= {*files} and "figures/scales.svg" in files["README.md"]
+    assert [name for name in PAGES if 'id="at-scales"' in files[name]] == [report.RECORDED]
 
 
 def test_a_page_shows_the_kept_test_translations_beside_source_and_reference(invented, project):

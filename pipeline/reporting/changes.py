@@ -129,7 +129,7 @@ def of_study(study: Study) -> Comparison:
     results, found = study.results, []
     measure = next((name for name in MEASURES if {*results.scored} <= {*results.at(name, *LAST).index}), PUBLISHED)
     known = results.at(measure, *LAST)["score"].astype(float)
-    losses = np.log(results.runs["dev PPL, last"].astype(float))
+    losses = results.losses
     for runs in results.groups:
         bases = study.seeds(study.against.get(runs[0], study.runs[0]))
         if runs == bases or not {*runs, *bases} <= set(known.index):
@@ -174,11 +174,9 @@ def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
     elsewhere = {}
     for name, place in ELSEWHERE.items():
         sentences = resampled_at(compared, same, place, settings)
-        known = results.at(compared.measure, *place)["score"].dropna()
-        plain = {run: np.full(2, known[run], float) for run in same if run in known.index}
-        elsewhere[name] = Seeds(sentences if len(sentences) == len(same) else plain, groups)
-    losses = np.log(results.runs["dev PPL, last"].astype(float)).dropna()
-    perplexities = Seeds({run: np.full(2, losses[run]) for run in same if run in losses.index}, groups)
+        known = results.at(compared.measure, *place)["score"].reindex(same).dropna()
+        elsewhere[name] = Seeds(sentences, groups) if len(sentences) == len(same) else Seeds.of_values(known, groups)
+    perplexities = Seeds.of_values(results.losses[same].dropna(), groups)
     changes = []
     for change in compared.changes:
         both = change.runs, change.bases

@@ -265,13 +265,10 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
     bleu, runs = alone[0], compared.study.results.runs
     sides = sorted((bleu.change.runs, bleu.change.bases), key=lambda side: -runs.at[side[0], "label_smoothing"])
     measured = {
-        "raises the loss (nats)": np.log(runs["dev PPL, last"].astype(float)),
+        "raises the loss (nats)": compared.study.results.losses,
         "raises the accuracy": runs["accuracy"],
     }
-    seeds = {
-        claim: Seeds({str(run): np.full(2, value, float) for run, value in values.dropna().items()}, compared.sides())
-        for claim, values in measured.items()  # without sentences
-    }
+    seeds = {claim: Seeds.of_values(values.dropna(), compared.sides()) for claim, values in measured.items()}
     found = {claim: (of.difference(*sides), min(len(of.of(side)) for side in sides)) for claim, of in seeds.items()}
     corrected, rows = holm([score and score.p for score, _ in found.values()]), []
     for (claim, (score, number)), p in zip(found.items(), corrected):

@@ -13,9 +13,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.reporting import changes, claims, paper_tables, run_tables, studies, warned
+from pipeline.reporting import changes, claims, paper_tables, run_tables, scales, studies, warned
 from pipeline.reporting.figures import attention, curves
 from pipeline.reporting.figures import changes as changes_plot
+from pipeline.reporting.figures import scales as scales_plot
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import FORMULA, Table
@@ -67,7 +68,7 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
     """
     known, own, settings = studies.studies(params, results), results.of(results.selected), scoring(params)
     selection = own_studies(params, own)
-    compared = changes.comparison(known, results, settings)
+    compared, at_scales = changes.comparison(known, results, settings), scales.measured(known, results)
     found = [studies.headline(params, study) for study in known]
     if compared:
         found = [claims.headline(compared, each) if each.study == compared.study.name else each for each in found]
@@ -90,6 +91,8 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
         "smoothing": claims.smoothing(compared) if compared else None,
         "example": next(filter(None, (attention.example(*each) for each in translations.items())), None),
         "changes": changes_plot.figure(compared) if compared else None,
+        "scales": scales.tables(at_scales),
+        "scales_plot": scales_plot.figure(at_scales),
         "training_curves": [*map(curves.dev_losses, several), *curves.losses(own)],
         "translations": kept_translations(results, folder, sets),
         "attention": {run: attention.of_run(run, path) for run, path in translations.items()},

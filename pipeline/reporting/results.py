@@ -84,6 +84,11 @@ class Results:
         """The runs with scores."""
         return list(self.runs.index[self.runs.index.isin(self.scores["run"])])
 
+    @cached_property
+    def losses(self) -> pd.Series:
+        """The logarithm of the dev perplexity of each run, last checkpoint: nats per piece. NaN if it is not known."""
+        return np.log(self.runs["dev PPL, last"].astype(float))
+
     def at(self, measure: str, chosen: str, weights: str) -> pd.DataFrame:
         """The scores of all runs by one measure on one set with these weights, by run."""
         return self.by_place.get((measure, chosen, weights), self.scores[:0].set_index("run"))

@@ -12,7 +12,7 @@ its sentences. The resamples are equal for all systems, so differences are paire
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,6 +107,11 @@ class Seeds:
         self.scores = scores
         known = [found for group in dict.fromkeys(map(tuple, groups)) if len(found := self.of(group))]
         self.spread = spread(known) if any(len(group) > 1 for group in known) else None
+
+    @classmethod
+    def of_values(cls, values: Mapping[Any, float], groups: Iterable[Sequence[str]]) -> "Seeds":
+        """The seeds of a quantity that has one value for each run, and no sentences."""
+        return cls({str(run): np.full(2, value, float) for run, value in values.items()}, groups)
 
     def of(self, runs: Sequence[str]) -> np.ndarray:
         return np.array([self.scores[run] for run in runs if run in self.scores])
