@@ -85,7 +85,8 @@ def made(tmp_path_factory):
     params["values"] = {"chrf": {"model": "forward/average", "corpus": "own", "sentences": 20, "steps": 20}}
     params["searches"] = {"small": SEARCH}
     params["warm_starts"] = {"own-ws": {"corpus": "own", "model": "forward/average"}}
-    params["runs"]["adapted"] = {"corpus": "own-ws", "model": "tiny", **TINY, "dropout": 0.3}
+    params["runs"]["adapted"] = {"corpus": "own-ws", "model": "best", **TINY, "dropout": 0.3}
+    params["models"]["best"] = params["models"]["tiny"] | {"averaging": {"choose": "dev_bleu", "checkpoints": 2}}
     write_params_yaml(folder, params)
     left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
     left.parent.mkdir(parents=True)

@@ -123,6 +123,7 @@ def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_d
     write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, averaging={"checkpoints": 2})
     paths = {
         "checkpoints": checkpoints,
+        "dev": tmp_path,
         "training": training,
         "vocabulary": vocabulary,
         "text": text,
@@ -145,8 +146,14 @@ def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_d
     assert read_settings(tmp_path / "average").max_length == 30
     with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):
         average.work(**paths, config=AveragingConfig(4, "last"))
-    for count, steps in ((1, [11]), (2, [9, 11])):
-        average.work(**paths, config=AveragingConfig(count, "dev_loss"))
+    monkeypatch.setattr(average, "greedy_bleu", lambda weights, *_: {"9": 3.0, "0": 3.0, "1": 2.9}[weights.stem[-1]])
+    for choose, count, steps in (
+        ("dev_loss", 1, [11]),
+        ("dev_loss", 2, [9, 11]),
+        ("dev_bleu", 1, [10]),
+        ("dev_bleu", 2, [9, 10]),
+    ):
+        average.work(**paths, config=AveragingConfig(count, choose))
         assert read_tensors(tmp_path / "average/model.safetensors")[1] == {"averaged_steps": steps}
     write_lines(training, map(json.dumps, records[:-1]))
     with refused("training.jsonl has no dev loss of the checkpoints at steps 11"):

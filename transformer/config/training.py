@@ -57,4 +57,4 @@ class AveragingConfig:
     """Which checkpoints are averaged (6.1)."""
 
     checkpoints: Count
-    choose: Literal["last", "dev_loss"]
+    choose: Literal["last", "dev_loss", "dev_bleu"]
