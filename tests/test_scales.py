@@ -152,6 +152,7 @@ def test_missing_results_are_dashes_and_the_distances_are_of_the_rows_that_both_
     assert effects["ln PPL, scale-s low"].isna().all() and effects["ln PPL, scale-l"].isna().all()
     assert list(distances["rows"]) == ["3 of 3", "0 of 3", "3 of 3"] and said.startswith("No verdict")
     assert distances["D2"].notna().tolist() == [True, False, True], "Multi30k stands beside scale-s"
+    assert distances.loc["scale-l"].drop("rows").isna().all(), "nothing of it is known"
     one, two = (
         trained(params, "scale-l", {row: MULTI30K[row] for row in rows}, THREE, (0.0,))
         for rows in (["d256"], ["d256", "N2", "dropout0"])

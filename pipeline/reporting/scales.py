@@ -138,7 +138,7 @@ def tables(scales: Sequence[Scale]) -> list[Table]:
 
 def distance_row(scale: Scale, rows: Sequence[str]) -> dict[str, Any]:
     """How far these rows of a scale are from the paper's. Rank correlation: Spearman's."""
-    distance, of = scale.distance(rows), scale.rows.reindex(rows)
+    distance, of, spread = scale.distance(rows), scale.rows.reindex(rows), scale.spread if len(scale.rows) else None
     signs = [ours * published_difference(ROWS[row])[0] > 0 for row, ours in of["BLEU"].dropna().items()]
     return {
         "study": scale.name,
@@ -147,6 +147,6 @@ def distance_row(scale: Scale, rows: Sequence[str]) -> dict[str, Any]:
         "D": distance and float(np.sign(distance) * abs(distance) ** 0.5),
         "rank correlation": None if distance is None else of["effect"].corr(of["paper"], method="spearman"),
         "BLEU: signs as the paper's": f"{sum(signs)} of {len(signs)}" if signs else None,
-        "deviation of a seed": scale.spread and float(scale.spread.seeds**0.5),
-        "degrees of freedom": scale.spread and scale.spread.freedom,
+        "deviation of a seed": spread and float(spread.seeds**0.5),
+        "degrees of freedom": spread and spread.freedom,
     }
