@@ -26,13 +26,28 @@ from ruamel.yaml import YAML
 from tqdm import tqdm
 
 from pipeline.running import stage as command_line
-from tests.projects import Project, module_of
-from tests.shortened import OUTPUTS, content, shortened
+from tests.projects import STAGES, Project, module_of
+from tests.shortened import RUN, SIZES, content, outputs, shortened
 
 TOOLS = {"dvc": ("dvc", "repro", "--single-item"), "snakemake": ("snakemake", "--cores", "2", "--quiet", "all", "--")}
 TARGETS = ("stage", "tool", "group")
 MADE = ("data", "models", "scores", "results", "reports", "work", "dvc.lock")
 PATIENCE = 300  # seconds, a limit for every wait
+
+# The entries of the stages that the shortened project lacks
+BACK = "model: demo-back/average"
+MORE = {
+    "target: text/demo/train.en.xz}": "target: text/demo/train.en.xz, first: 1500}",
+    "corpora_in_use: [demo]": f"  demo-back: {{corpus: demo-reverse, {SIZES}}}\n\ncorpora_in_use: [demo, demo-reverse]",
+    "\nsets: {}": "\nsets:\n  more: {corpus: demo, source: text/demo/dev.en.xz, target: text/demo/dev.de.xz, first: 20}",
+    "\nreverse_values: {}": f"\nreverse_values:\n  source: {{model: {RUN}/average, corpus: demo, "
+    "reverse: demo-back/average, sentences: 40, steps: 50}",
+    "\nreverse_scores: {}": f"\nreverse_scores:\n  of-test: {{{BACK}, set: demo-test}}",
+    "\nback_translations: {}": "\nback_translations:\n  mixed: {corpus: demo, run: demo-back, tagged: true, ratio: 1.0, "
+    "monolingual: {text: text/demo/train.de.xz, skip: 2000, first: 100}, decoding: {beam: 1}}",
+    "\nsearches: {}": "\nsearches:\n  small: {corpus: demo, model: tiny, trials: 3, steps: 40, metric: dev_bleu, seed: 1, "
+    "space: {d_model: [16, 32], d_ff: [64], batch_tokens: [300], micro_batch_tokens: [300], evaluate_every: [20]}}",
+}
 
 
 def copy(source: Path, target: Path) -> None:
@@ -48,6 +63,7 @@ class Built:
 
     project: Project
     kept: Path
+    outputs: dict[str, list[str]]  # of each stage
 
     def restore(self, stage: str) -> None:
         """Restore all outputs, and remove `stage` from dvc.lock and from the run cache, so that it has to run."""
@@ -57,6 +73,9 @@ class Built:
         lock = yaml.load(path.read_text())
         del lock["stages"][stage]
         yaml.dump(lock, path)
+        if stage == "code":
+            (self.project.root / "work/.code").unlink()
+            shutil.rmtree(self.project.root / "work/code")
 
     def processes(self) -> Iterator[psutil.Process]:
         """The processes whose working directory is the project."""
@@ -66,7 +85,7 @@ class Built:
 
     def differing(self, stage: str) -> tuple[list[str], list[str]]:
         """The files of the stage that differ from the undisturbed run, and those of them that exist."""
-        now, then = content(self.project, stage), content(Project(self.kept), stage)
+        now, then = (content(each, stage, self.outputs) for each in (self.project, Project(self.kept)))
         return [name for name in now | then if now.get(name) != then.get(name)], [n for n in now if now[n] != then.get(n)]
 
     def start(self, stage: str, tool: str) -> subprocess.Popen:
@@ -76,7 +95,7 @@ class Built:
 
     def worker(self, stage: str, tool: subprocess.Popen) -> psutil.Process:
         """The process of the stage, as soon as it exists."""
-        module = module_of(stage.partition("@")[0])
+        module = "pipeline.code" if stage == "code" else module_of(stage.partition("@")[0])
         while tool.poll() is None:
             for process in self.processes():
                 try:
@@ -133,15 +152,20 @@ def kill(built: Built, stage: str, seconds: float, chance: random.Random) -> str
 
 def main(arguments: argparse.Namespace) -> int:
     os.environ["MLFLOW_TRACKING_URI"] = "off"
-    stages = [stage for stage in OUTPUTS if stage.partition("@")[0] in arguments.stages or not arguments.stages]
     found: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         for name in ("project", "kept"):
             (root / name).mkdir()
-        built = Built(shortened(root / "project"), root / "kept")
-        built.project.run("snakemake", "--cores", "2")
-        copy(built.project.root, built.kept)
+        project = shortened(root / "project")
+        for old, new in MORE.items():
+            project.edit("params.yaml", old, new)
+        project.run("snakemake", "--cores", "2")
+        built = Built(project, root / "kept", {"code": ["work/code"], **outputs(project.root)})
+        copy(project.root, built.kept)
+        # One stage of each kind
+        kinds = {stage.partition("@")[0]: stage for stage in reversed(built.outputs)}
+        stages = [stage for kind, stage in kinds.items() if kind in arguments.stages or not arguments.stages]
         for stage in tqdm(stages, unit="stage"):
             seconds = seconds_of(built, stage)
             chances = [random.Random(f"{arguments.seed} {stage} {number}") for number in range(arguments.kills)]
@@ -153,7 +177,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="kill_everything", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--stages", nargs="+", default=[], choices=[name.partition("@")[0] for name in OUTPUTS])
+    parser.add_argument("--stages", nargs="+", default=[], choices=STAGES)
     parser.add_argument("--kills", type=int, default=10, help="kills of each stage")
     parser.add_argument("--seed", type=int, default=1)
     command_line.run(main, parser, checked=False)

@@ -1,6 +1,7 @@
 """The real pipeline on a small corpus and model: a copy of the project in which every stage takes seconds."""
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dvc.repo import Repo
@@ -18,14 +19,16 @@ DECODINGS = {
 }
 ENSEMBLE, VALUE, WARM = "twice", "demo-chrf", "demo-warm"
 MODELS = {"demo-both": f"ensembles/{ENSEMBLE}", "demo-mcts": f"values/{VALUE}"}
+SIZES = (
+    "model: tiny, N: 1, d_model: 32, d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, "
+    "micro_batch_tokens: 300, warmup: 10, checkpoint_every: 5, evaluate_every: 20, log_every: 10"
+)
 SMALLER = {
     "target: text/demo/train.de.xz}": "target: text/demo/train.de.xz, first: 1500}",
     "target: text/demo/dev.de.xz}": "target: text/demo/dev.de.xz, first: 30}",
     "target: text/demo/test.de.xz}": "target: text/demo/test.de.xz, first: 40}",
     "vocabulary: {pieces: 2000}\n  demo-reverse:": "vocabulary: {pieces: 600}\n  demo-reverse:",
-    f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, model: tiny, N: 1, "
-    "d_model: 32, d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
-    "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",
+    f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, {SIZES}}}",
     "\nensembles: {}\n": f"\nensembles:\n  {ENSEMBLE}: {{first: {RUN}/average, second: {RUN}/average}}\n",
     "\nwarm_starts: {}\n": f"\nwarm_starts:\n  {WARM}: {{corpus: demo, model: {RUN}/average}}\n",
     "\nvalues: {}\n": f"\nvalues:\n  {VALUE}: {{model: {RUN}/average, corpus: demo, sentences: 40, steps: 50}}\n",
@@ -39,9 +42,9 @@ SMALLER = {
 PAGE = "index.html"  # of the report; it shows times, so it differs between equal runs
 
 
-def outputs() -> dict[str, list[str]]:
+def outputs(root: Path = ROOT) -> dict[str, list[str]]:
     """The outputs of each stage that params.yaml selects, as dvc.yaml declares them."""
-    with Repo(str(ROOT)) as repo:
+    with Repo(str(root)) as repo:
         return {stage.name: [out.def_path for out in stage.outs] for stage in repo.index.stages if stage.name != "code"}
 
 
@@ -75,8 +78,8 @@ def command(project: Project, stage: str) -> dict:
     return project.command(*shlex.split(lock["stages"][stage]["cmd"]))
 
 
-def content(project: Project, stage: str) -> dict[str, bytes]:
-    """The bytes of all files that a stage writes, except the pages of the report, which show times."""
-    places = [project.root / place for place in OUTPUTS[stage]]
+def content(project: Project, stage: str, of: Mapping[str, Sequence[str]] = OUTPUTS) -> dict[str, bytes]:
+    """The bytes of all files that a stage writes, by its outputs in `of`, without pages of the report, which show times."""
+    places = [project.root / place for place in of[stage]]
     files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file() and file.suffix != ".html"]
     return {str(file.relative_to(project.root)): file.read_bytes() for file in sorted(files)}
