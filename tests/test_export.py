@@ -23,7 +23,7 @@ from pipeline.learn_bpe import learn
 from pipeline.settings.vocabulary import VocabularyConfig
 from tests import in_process
 from tests.projects import ROOT
-from tests.random_weights import WORDS
+from tests.random_weights import WORDS, random_model
 from tests.refusals import refused
 from transformer.checkpoint import VOCABULARY, WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.vocabulary import BOS, EOS, PAD
@@ -234,6 +234,22 @@ def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_pat
     assert "batch)) + 7}" in ctranslate2 and "beam_size=3, patience=3, length_penalty=1.5," in ctranslate2
     assert ".shape[1] + 7\n" in marian and "L^alpha" not in marian + ctranslate2
     assert '{"beam": 3, "penalty": "power", "alpha": 1.5, "extra_length": 7}' in own
+
+
+def test_a_checkpoint_is_exported_in_place_of_the_average(settings, tmp_path):
+    average, checkpoints = tmp_path / "run/average", tmp_path / "run/checkpoints"
+    average.mkdir(parents=True)
+    shutil.copytree(random_model(settings(), average), checkpoints)
+    weights = {name: tensor + 1 for name, tensor in load_file(average / WEIGHTS).items()}
+    write_tensors(checkpoints / "step-00000020.safetensors", weights, {})
+    command = ["pipeline.extras.export.__main__", str(average), str(tmp_path / "out"), "--format"]
+    for kind, name in (("transformer", "embedding"), ("marian", "model.shared.weight")):
+        in_process.run([*command, kind, "--step", "20"])
+        found = load_file(tmp_path / "out" / WEIGHTS)[name]
+        assert torch.equal(found.sort()[0], weights["embedding"].sort()[0]), "Marian has another order of the columns"
+        shutil.rmtree(tmp_path / "out")
+    with pytest.raises(in_process.Refused, match="has no checkpoint of step 10; there is 20"):
+        in_process.run([*command, "transformer", "--step", "10"])
 
 
 def test_a_model_that_the_formats_do_not_support_is_refused(settings):

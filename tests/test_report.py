@@ -403,6 +403,21 @@ def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(project):
     assert same == {"heads": False, "wide": False, "shallow": False, "deep": False, "learned": True}
 
 
+def test_trainings_are_compared_by_sentences_with_equal_references_only(project):
+    """The bootstrap over another dev set, even one of as many sentences, is not paired with that over the base's."""
+    runs = {run: entry for run, entry in changed().items() if run.startswith(("base", "heads", "wide"))}
+    project.study("claims", runs, rows=ROWS)
+    for run, entry in runs.items():
+        project.write({run: entry}, every=CHANGED[run.partition("-")[0]][1])
+    for run in ("heads", "heads-2", "heads-3"):
+        known = read_json(path := project.results / f"{run}.json")
+        for columns in known["statistics"].values():
+            columns[1] = " ".join([*columns[1].split()[:-1], "12"])
+        write_json(path, known)
+    heads, wide = claims.claims_table(project.compared()).rows()
+    assert (heads["found"], heads["p, Holm"]) == ("no interval", None) and wide["p, Holm"] < 0.05
+
+
 def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seeds(project):
     """As N 3 to 6 in multi30k-claims: `deep` failed; `warm-deep` is compared with `warm`, under another warm-up."""
     tiny = {"corpus": "demo", "model": "tiny"}

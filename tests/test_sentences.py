@@ -26,7 +26,7 @@ de „Komm!“| Dann kam sie.| »Geh!«| Er ging.| „Wann?“, fragte sie.| Er 
 de Am 24. Dezember 1999 kam Ludwig XIV. König war er, d. h. Herrscher.| Er starb 1999.| Seine Frau lebt.
 de Die Firma Meyer & Co. KG (vgl. Abs. 3, S. 5) verkauft Äpfel, Birnen usw. z.B. in Köln.| Hauptstr. 5 ist ihr Sitz.
 de Er wurde 3.| Dann ging er.| Im 2. Weltkrieg war u. a. Prof. Dr. Kurt W. Schmidt dort.| 5 Kinder kamen.
-de Dr. med. Huber und Dr. rer. nat. Eva Maier kamen mit Dipl.-Ing. Lang.| Ja.
+de Dr. med. Huber und Dr. rer. nat. Eva Maier kamen mit Dipl.-Ing. Lang.| Siehe Kap. IV.| Ja.
 de 1. Der Mann liest.| 2. Die Frau schläft.| Auf diese Art.| Tom lacht ...| Und jetzt?
 fr « Viens ! »| Puis elle partit.| « Où ? », dit M. Dupont.| Il a ri… et Mme Roy aussi.
 fr Il aime les fruits, p. ex. les pommes, etc.| Elle est née en 50 av. J.-C. à Rome.| J.-P. Sartre écrit.| Quoi ?!| Rien.

@@ -228,9 +228,9 @@ def test_the_last_dev_loss_is_of_the_last_weights(training):
     assert trainer.store.weights()[-1][0] == end
 
 
-def test_a_new_best_at_the_checkpoint_of_patience_goes_on(training, monkeypatch):
+@pytest.mark.parametrize("losses", [{3: 3.0, 6: 4.0, 8: 2.0, 9: 3.5, 12: 3.6}, {3: 3.0, 6: 3.0, 8: 3.0}])
+def test_a_new_best_at_the_checkpoint_of_patience_goes_on_and_an_equal_loss_is_none(training, monkeypatch, losses):
     trainer = training(steps=40, patience=1, evaluate_every=3, checkpoint_every=4)
-    losses = {3: 3.0, 6: 4.0, 8: 2.0, 9: 3.5, 12: 3.6}
     monkeypatch.setattr(trainer, "dev_loss", lambda: losses[trainer.state.step])
     assert run(trainer)
     assert dev_steps(trainer) == list(losses)
