@@ -6,7 +6,6 @@ them, and gives all other stamps the same old time. Snakemake therefore notices 
 tool, a pull, a checkout or an edit. Targets are names of stages: `snakemake --cores all train@demo-tiny`.
 """
 
-import functools
 import os
 import signal
 import sys
@@ -32,7 +31,6 @@ if workflow.is_main_process and not (dry or workflow.output_settings.verbose):
     take_over(logger, lambda: show_results(), lambda: missing, said)  # before the imports below, which take a second
 
 import networkx
-from dvc.dependency import param
 from filelock import FileLock, Timeout
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
@@ -49,7 +47,7 @@ from pipeline.orchestrating import slurm, termination
 from pipeline.orchestrating.costly import confirm, costly
 from pipeline.orchestrating.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.running.merges import require_whole, written
-from pipeline.orchestrating.project import opened, refresh
+from pipeline.orchestrating.project import opened, read_settings_once, refresh
 from pipeline.running.stage import require_within
 from transformer.config.reading import UserError
 
@@ -107,7 +105,7 @@ try:
             code.write() if dry else refresh(repo)  # a dry run changes no file in git
         graph = repo.index.graph
         if workflow.is_main_process:
-            param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
+            read_settings_once()
             stale = {name for name in repo.status() if name != "code"}  # refreshed above
             missing = set_stamps(graph, stale)
             long_trainings = costly(graph, stale)

@@ -33,7 +33,7 @@ torch.set_num_threads(1)  # also in fixtures of modules; two threads beside othe
 # Processes that train are forks of a server that has imported torch, which saves the time of the import. They are not
 # forks of the test process: if one of its threads ends during the fork, the child can find MKL's list of buffers locked
 # or damaged, and waits for ever or ends with a segmentation fault.
-IMPORTED = ["pipeline.training.workers", "pytest", "ruamel.yaml", "transformer.training"]
+IMPORTED = ["pipeline.training.workers", "pytest", "ruamel.yaml", "torch._dynamo", "transformer.training"]
 multiprocessing.set_forkserver_preload(IMPORTED)
 
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
@@ -106,6 +106,7 @@ def built(tmp_path_factory, worker_id) -> StubProject:
             project = StubProject.new(root)
             project.snakemake()
             project.commit("built")
+            project.run("git", "gc", "--quiet")  # leaves few files to copy
             done.touch()
     project = StubProject(root)
     project.ran()

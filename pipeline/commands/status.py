@@ -7,7 +7,6 @@ DVC's locks, so it also works while stages run.
 """
 
 import argparse
-import functools
 import sys
 import time
 from collections.abc import Container, Iterable, Mapping
@@ -16,13 +15,12 @@ from pathlib import Path
 
 import networkx
 import psutil
-from dvc.dependency import param
 from dvc.stage import PipelineStage
 
 from pipeline import code
 from pipeline.orchestrating.costly import changes, told
 from pipeline.orchestrating.lock_files import LOCK, fault, writing
-from pipeline.orchestrating.project import opened
+from pipeline.orchestrating.project import opened, read_settings_once
 from pipeline.orchestrating.results import results, table
 from pipeline.reporting.warned import large
 from pipeline.running import stage
@@ -59,7 +57,7 @@ def states(*ignored: str) -> list[State]:
 
     DVC writes dvc.lock non-atomically, so an incomplete dvc.lock is read again for five seconds.
     """
-    param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
+    read_settings_once()
     deadline = time.monotonic() + 5
     while LOCK.exists() and (wrong := fault(LOCK.read_bytes())):
         if time.monotonic() > deadline:

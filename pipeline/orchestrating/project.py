@@ -1,15 +1,20 @@
 """DVC's view of the project, for the commands and the Snakefile. The import of DVC takes a second."""
 
 import contextlib
+import functools
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 from dvc.scm import SCMError
+from dvc.utils.serialize import load_path
 
 from pipeline import code
 from pipeline.settings.addresses import TEXT
@@ -44,6 +49,31 @@ def require_files(folder: Path) -> None:
             raise UserError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8; rename it")
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UserError(f"{path} is a pipe, a socket or a device; {folder}/ holds files, so write its content into one")
+
+
+def read_settings_once() -> None:
+    """Let DVC parse params.yaml once until it changes, not once for each stage, and take a setting from it by its keys.
+
+    The package dpath, which DVC uses, looks at all of params.yaml for each setting.
+    """
+
+    @functools.cache
+    def loaded(path: str, fs: Any, *_: int) -> Any:
+        return load_path(path, fs)
+
+    def load(path: str, fs: Any) -> Any:
+        file = os.stat(path)
+        return loaded(path, fs, file.st_mtime_ns, file.st_size, file.st_ino)
+
+    param.load_path, param.dpath = load, SimpleNamespace(get=setting)
+
+
+def setting(settings: Any, path: str, separator: str) -> Any:
+    for key in path.split(separator):
+        if not isinstance(settings, Mapping):
+            raise KeyError(path)
+        settings = settings[key]
+    return settings
 
 
 def refresh(repo: Repo) -> None:

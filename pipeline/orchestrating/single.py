@@ -8,8 +8,6 @@ group of settings. Before it writes dvc.lock, it reads it by a slow parser that 
 
 import argparse
 import contextlib
-import functools
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -18,8 +16,9 @@ from typing import Any
 import dvc.cli
 from dvc import dvcfile, lock
 from dvc.commands import repro
-from dvc.dependency import param
-from dvc.utils.serialize import dump_yaml, load_path, load_yaml
+from dvc.utils.serialize import dump_yaml, load_yaml
+
+from pipeline.orchestrating.project import read_settings_once
 
 OPTIONS = {"cd": ".", "quiet": 0, "verbose": 0, "wait_for_lock": True}
 OPTIONS |= dict.fromkeys(("glob", "no_commit", "no_run_cache"), False)
@@ -40,20 +39,10 @@ def lock_file(path: str, fs: Any) -> Iterator[dict[str, Any]]:
     dump_yaml(path, content, fs=fs)
 
 
-@functools.cache
-def loaded(path: str, fs: Any, *_: Any) -> Any:
-    return load_path(path, fs)
-
-
-def settings(path: str, fs: Any) -> Any:
-    """The content of params.yaml. It is read again once the file has changed."""
-    now = os.stat(path)
-    return loaded(path, fs, now.st_mtime_ns, now.st_size, now.st_ino)
-
-
 if __name__ == "__main__":
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    dvc.cli.parse_args, dvcfile.modify_yaml, param.load_path = options, lock_file, settings
+    dvc.cli.parse_args, dvcfile.modify_yaml = options, lock_file
+    read_settings_once()
     lock.DEFAULT_TIMEOUT = 0.3  # DVC tries six times in it, and as often while it waits for the other stages
     sys.exit(dvc.cli.main(sys.argv[1:]))

@@ -318,7 +318,8 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(folder, mo
     assert common_set([forward, augmented]) == "own-test", "the same text under two names"
     with refused("translations of two sets"):
         common_set([forward, reverse])
-    monkeypatch.setattr(param, "load_path", param.load_path)  # the commands replace it, for one process
+    for name in ("load_path", "dpath"):  # which the commands replace, for one process
+        monkeypatch.setattr(param, name, getattr(param, name))
     for command, said in (("plan", " stages would run"), ("status", "own-bt")):
         status, out, errors = in_process.started([f"pipeline.commands.{command}"])
         assert status == 0 and said in out, errors

@@ -158,13 +158,11 @@ def test_a_word_of_a_message_changes_no_digest_and_any_other_constant_does():
 
 
 def test_the_functions_of_the_project_that_are_listed_have_no_effect_but_messages():
+    functions = [
+        node for path in SOURCES for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.FunctionDef)
+    ]
     for name in (*meaning.PROJECT, *meaning.SAYING):
-        bodies = [
-            node
-            for path in SOURCES
-            for node in ast.walk(ast.parse(path.read_bytes()))
-            if isinstance(node, ast.FunctionDef) and node.name == name and "self" not in ast.unparse(node.args)
-        ]
+        bodies = [node for node in functions if node.name == name and "self" not in ast.unparse(node.args)]
         assert bodies or name not in meaning.PROJECT, name
         for body in bodies:
             calls = {ast.unparse(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
