@@ -215,22 +215,18 @@ def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
 
     Raises UserError, whose lines name `where`, for another value. They describe the annotation `said`, by default `kind`.
     """
-    arguments, origin = get_args(kind), get_origin(kind)
     if kind is Any:
         return value
-    if inner := optional(kind):
+    origin, arguments, inner, mapping = taken_apart(kind)
+    if inner:
         return None if value is None else convert(inner, value, where)
-    if origin is Annotated:  # the rule is Limits, a Pattern, or a function that raises UserError
+    if origin is Annotated:
         found, rule = convert(arguments[0], value, where, kind), arguments[1]
-        with placed(where, ": "):
-            valid = rule(found) is not False
-        if not valid:
+        if not (rule(found) if isinstance(rule, Limits | Pattern) else kept(rule, found, where)):
             raise UserError(f"{where}: {shown(value)} is not possible; {describe(kind)} is expected")
         return found
-    if origin is Differences or hasattr(kind, "further"):
-        return read_keys(kind, value, where)
-    if is_settings(kind):
-        return read(kind, value, where)
+    if mapping:
+        return mapping(kind, value, where)
     if origin is Literal and value in arguments:
         return value
     several = isinstance(value, (list, tuple))
@@ -257,6 +253,20 @@ def convert_item(kinds: tuple[Any, Any], item: tuple[Any, Any], where: str) -> t
         written = key.isoformat() if hasattr(key, "isoformat") else shown(key)
         raise UserError(f"{where.removesuffix(':')}: YAML does not read {written} as text; put the name into quotes")
     return convert(kinds[0], key, where.removesuffix(":")), convert(kinds[1], value, at(where, key))
+
+
+def kept(rule: Callable[[Any], bool | None], value: Any, where: str) -> bool:
+    """Whether a value keeps a rule that is a function: it may return False, or raise UserError."""
+    with placed(where, ": "):
+        return rule(value) is not False
+
+
+@functools.cache
+def taken_apart(kind: Any) -> tuple[Any, tuple[Any, ...], Any, Callable[[Any, Any, str], Any] | None]:
+    """The origin and the arguments of an annotation, what it is without None, and what reads a mapping of its settings."""
+    origin = get_origin(kind)
+    keys = origin is Differences or hasattr(kind, "further")
+    return origin, get_args(kind), optional(kind), read_keys if keys else read if is_settings(kind) else None
 
 
 def is_settings(kind: Any) -> TypeGuard[type]:
