@@ -159,10 +159,16 @@ def settings_of(kind: Any, values: Mapping[str, Any]) -> dict[str, tuple[Any, bo
 
     A class may have a method `further(values)`, which gives more keys, all optional. They can depend on the `values`.
     """
+    if not hasattr(kind, "further"):
+        return own_settings(kind)
+    return own_settings(kind) | {key: (of, False) for key, of in kind.further(values).items()}
+
+
+@functools.cache
+def own_settings(kind: Any) -> dict[str, tuple[Any, bool]]:
     if get_origin(kind) is Differences:
         return {key: (of, False) for key, of in hints(*get_args(kind)).items()}
-    further = {key: (of, False) for key, of in kind.further(values).items()} if hasattr(kind, "further") else {}
-    return {key: (of, not optional(of)) for key, of in hints(kind).items()} | further
+    return {key: (of, not optional(of)) for key, of in hints(kind).items()}
 
 
 def shown(value: Any) -> str:
