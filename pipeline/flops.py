@@ -53,7 +53,8 @@ def main(arguments: argparse.Namespace) -> None:
     counted = counted_of(arguments.training, arguments.corpus)
     write_json(arguments.out, {"analytic": counted})
     if arguments.training.with_name("score.json").exists():  # otherwise the stage `score` shows all files
-        followers.mirror(arguments.training)
+        with followers.mirroring(arguments.training):
+            pass
     print(f"{arguments.run}: {counted['training_flops']:.2e} operations counted")
 
 

@@ -38,14 +38,14 @@ def score(translations: Path, sets: dict[str, EvaluationSet], settings: ScoringC
 
 
 def main(arguments: argparse.Namespace) -> None:
-    sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
-    table = score(arguments.translations, sets, scoring(load()))
-    write_json(arguments.out, table)
-    losses = write_plots(arguments.plots, read_curve(arguments.training), table)
-    described = arguments.translations / "translations.json"
-    perplexity = entry(read_json(described), "dev.average.perplexity", float, str(described))
-    write_json(arguments.metrics, {**of_test_set(table["test"]["average"]), "dev_perplexity": perplexity, **losses})
-    followers.mirror(arguments.out.parent)
+    with followers.mirroring(arguments.out.parent):
+        sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
+        table = score(arguments.translations, sets, scoring(load()))
+        write_json(arguments.out, table)
+        losses = write_plots(arguments.plots, read_curve(arguments.training), table)
+        described = arguments.translations / "translations.json"
+        perplexity = entry(read_json(described), "dev.average.perplexity", float, str(described))
+        write_json(arguments.metrics, {**of_test_set(table["test"]["average"]), "dev_perplexity": perplexity, **losses})
 
 
 if __name__ == "__main__":

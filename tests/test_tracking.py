@@ -277,7 +277,8 @@ def test_a_stage_continues_if_the_store_fails_and_its_own_error_passes_through(p
     (project / "file").write_text("no database, but long enough to look like one")
     use_store(project / "file", monkeypatch)
     write_scores(project / "scores/tiny")
-    tracking.mirror(project / "scores/tiny")
+    with tracking.mirroring(project / "scores/tiny"):
+        pass
     said = capfd.readouterr().err
     assert said.startswith(f"track: {project}/scores/tiny: MLflow, sqlite:///") and "the stage continues" in said
     with pytest.raises(ZeroDivisionError), tracking.following("tiny", project / "log", DESCRIPTION):
@@ -301,8 +302,8 @@ def test_no_process_is_started_if_tracking_is_off(project, monkeypatch, capfd, o
     else:
         monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(tracking.subprocess, "Popen", None)
-    with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
-        tracking.mirror(project / "scores/tiny")
+    with tracking.following("tiny", project / "training.jsonl", DESCRIPTION), tracking.mirroring(project / "scores/tiny"):
+        pass
     assert capfd.readouterr().err == ""
 
 

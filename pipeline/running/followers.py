@@ -20,7 +20,10 @@ def following(run: str, log: Path, description: Mapping[str, Any]) -> Iterator[N
         yield
 
 
-def mirror(path: Path) -> None:
-    """Show the followers a folder of a run, its training.json or the file of a search."""
-    for follower in parts("pipeline.extras.*.client"):
-        follower.mirror(path)
+@contextlib.contextmanager
+def mirroring(path: Path) -> Iterator[None]:
+    """Show the followers a folder of a run, its training.json or the file of a search, as it is when the block ends."""
+    with contextlib.ExitStack() as stack:
+        for follower in parts("pipeline.extras.*.client"):
+            stack.enter_context(follower.mirroring(path))
+        yield

@@ -177,8 +177,8 @@ def main(arguments: argparse.Namespace) -> int:
         if trials.best() is None:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.trials} trials completed; the last one: {why}")
-        write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
-        followers.mirror(arguments.out)
+        with followers.mirroring(arguments.out):
+            write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
     return 0
 
 

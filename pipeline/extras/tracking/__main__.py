@@ -4,7 +4,9 @@ python -m pipeline.extras.tracking.__main__ [PATH...]       folders of runs and 
 """
 
 import argparse
+import contextlib
 import logging
+import sys
 import warnings
 from pathlib import Path
 
@@ -19,6 +21,10 @@ SCORES, TRAINING = Path("scores"), "training.json"
 def main(arguments: argparse.Namespace) -> None:
     logging.disable()  # MLflow and Alembic log to standard error
     warnings.simplefilter("ignore")
+    if arguments.after_input:
+        with contextlib.suppress(Exception):  # `opened` says what is wrong
+            import mlflow  # noqa: F401  takes seconds
+        sys.stdin.read()
     runs = [path.parent for path in SCORES.glob(f"*/{TRAINING}")]
     paths = arguments.paths or sorted([*runs, *SCORES.glob("searches/*.json")])
     for path in paths:
@@ -34,5 +40,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = stage.parser("track", __doc__)
+    parser.add_argument("--after-input", action="store_true", help="read the files once standard input has ended")
     parser.add_argument("paths", type=Path, nargs="*", metavar="PATH")
     stage.run(main, parser, checked=False)

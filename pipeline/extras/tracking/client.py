@@ -1,7 +1,7 @@
 """Tracking: mirrors scores/ in MLflow. A stage never fails because of MLflow and waits for it at most PATIENCE seconds.
 
     with tracking.following(run, log, description):      a training, live
-    tracking.mirror(Path("scores") / run)                the files of a run or of a search
+    with tracking.mirroring(Path("scores") / run):       the files of a run or of a search, as the block leaves them
 
 MLFLOW_TRACKING_URI names the store, or is `off`. The default is mlflow.db in the current folder. A separate process
 writes to the store, because importing MLflow takes seconds and a store can hang. Without an installation of MLflow, or
@@ -63,10 +63,12 @@ def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib
     return process("pipeline.extras.tracking.trainings", run, str(log), json.dumps(description, default=str))
 
 
-def mirror(path: Path) -> None:
-    """Mirror the folder of a run, scores/RUN, its training.json alone, or the file of a search. Never raises."""
-    with process("pipeline.extras.tracking.__main__", str(path)):
-        pass
+def mirroring(path: Path) -> contextlib.AbstractContextManager:
+    """Mirror the folder of a run, scores/RUN, its training.json alone, or the file of a search, once the block has ended.
+
+    The process imports MLflow while the block runs.
+    """
+    return process("pipeline.extras.tracking.__main__", "--after-input", str(path))
 
 
 def warn(reason: str) -> None:
