@@ -19,12 +19,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.running import hardware, stage
-from pipeline.running.translating import dev_bleu
+import torch
+
+from pipeline.running import stage
+from pipeline.running.translating import best
+from pipeline.scoring.of_sets import headline_score
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
 from pipeline.text.evaluation import EvaluationSet
 from pipeline.training import workspace
+from transformer.arithmetic import make_portable
 from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
 from transformer.config.reading import UserError
 from transformer.config.text import TEXT
@@ -56,10 +60,13 @@ def chosen(
 
 
 def greedy_bleu(weights: Path, vocabulary: Path, dev: Path) -> float:
-    """The BLEU of a checkpoint's greedy translations of the dev set in the folder `dev`, equal on all CPUs with AVX2."""
-    settings = replace(PAPER, beam=1, precision="float32", arithmetic="portable", threads=1)
-    device = hardware.torch_device(replace(machine(load()), device="cpu"), settings.threads, settings.arithmetic)
-    return dev_bleu(Translator.open(weights, vocabulary, settings, device), EvaluationSet.open(dev))
+    """The BLEU of a checkpoint's greedy translations of the dev set in the folder `dev`, on one thread of the CPU."""
+    torch.set_num_threads(1)
+    make_portable()  # as the training was, if `pipeline.settings.arithmetic` has prepared it
+    settings = replace(PAPER, beam=1, precision="float32", threads=1)
+    translator, chosen = Translator.open(weights, vocabulary, settings, torch.device("cpu")), EvaluationSet.open(dev)
+    found = best(translator, chosen.lines("normalised")[0], weights.stem)
+    return headline_score(translator.text(found.translations), chosen)
 
 
 def work(

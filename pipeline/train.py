@@ -33,8 +33,9 @@ from pipeline.running.times import write_times
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
+from pipeline.text import initial
 from pipeline.text.binarised import SIDES, describe, open_binarised
-from pipeline.training import initial, more_steps, nodes, outcome, workers, workspace
+from pipeline.training import more_steps, nodes, outcome, workers, workspace
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError

@@ -4,17 +4,8 @@ import time
 from dataclasses import dataclass
 
 from pipeline.running.progress import Progress
-from pipeline.scoring.bleu import headline, measures
-from pipeline.text.evaluation import EvaluationSet
 from transformer.decoders.steps import Decoder, Translation
 from transformer.translator import Translator
-
-
-def dev_bleu(translator: Translator, dev: EvaluationSet) -> float:
-    """The BLEU of the translations of a dev set, by the headline's measure of its target language."""
-    hypotheses = translator.text(best(translator, dev.lines("normalised")[0], "dev").translations)
-    measure = measures(dev.languages[1])[headline(dev.languages[1])]
-    return round(measure.score(measure.statistics(hypotheses, dev.lines("raw")[1]).sum(axis=0)), 4)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.scoring.bleu import matrix
+from pipeline.scoring.bleu import headline, matrix, measures
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.text.evaluation import EvaluationSet, read_lines, require_aligned
 from transformer.config.reading import UserError
@@ -72,3 +72,9 @@ def of_test_set(scored: Mapping[str, Any]) -> dict[str, float]:
     cells = scored["metrics"]
     names = {"sacrebleu": next(iter(cells)), "bleu_published": "bleu-published", "chrf": "chrf"}
     return {f"test_{short}": cells[measure]["score"] for short, measure in names.items() if measure in cells}
+
+
+def headline_score(hypotheses: Sequence[str], chosen: EvaluationSet) -> float:
+    """The score of the translations of a set by the headline's measure of its target language, without an interval."""
+    measure = measures(chosen.languages[1])[headline(chosen.languages[1])]
+    return round(measure.score(measure.statistics(hypotheses, chosen.lines("raw")[1]).sum(axis=0)), 4)

@@ -11,9 +11,11 @@ from typing import Any
 from transformer.config.arithmetic import VARIABLES
 from transformer.config.reading import UserError
 
-# The stages with a setting `arithmetic`: the block of the entry, and the part of `base` with the setting.
+# The stages with a setting `arithmetic`: the block of the entry, and the part of `base` with the setting. `average` may
+# translate dev, in the arithmetic of the training.
 STAGES = {
     "train": ("runs", "training"),
+    "average": ("runs", "training"),
     "tune": ("searches", "training"),
     "decode": ("runs", "decoding"),
     "decode_set": ("decodings", "decoding"),

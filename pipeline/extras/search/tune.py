@@ -22,7 +22,7 @@ from pipeline.extras.search.settings import Search, search, trial_settings
 from pipeline.extras.search.trials import Trial, Trials, written
 from pipeline.running import followers, hardware, stage
 from pipeline.running.progress import Progress
-from pipeline.running.translating import dev_bleu
+from pipeline.scoring.of_sets import headline_score
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load, section
 from pipeline.text.binarised import describe, open_binarised
@@ -116,7 +116,9 @@ class Searcher:
         train.publish(training, describe(self.arguments.data), folder / "model")
         weights = step_files(folder / "model")[-1][1]
         translator = Translator.open(weights, self.arguments.vocabulary, settings, training.device)
-        return dev_bleu(translator, EvaluationSet.open(self.arguments.dev))
+        dev = EvaluationSet.open(self.arguments.dev)
+        found = translator.n_best(dev.lines("normalised")[0], "dev", 1)
+        return headline_score(translator.text([best for best, *_ in found]), dev)
 
     def content(self) -> dict[str, Any]:
         best = self.trials.best()

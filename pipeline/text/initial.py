@@ -1,4 +1,4 @@
-"""The first weights of a training that begins with those of a model (pipeline/extras/warm_start)."""
+"""The first weights of a training that begins with those of a model: they are in its data."""
 
 from pathlib import Path
 
