@@ -34,5 +34,6 @@ def with_runs(params: dict, back_translation: dict, decodings: dict) -> dict[str
     params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
     params["reverse_values"] = {"source": VALUE}
     params["corpora_in_use"] = ["own", "turned"]
-    params["base"]["decoding"]["extra_length"] = 5
+    params["base"]["decoding"] |= {"extra_length": 5, "attention_sentences": 1, "threads": 1}
+    params["base"]["training"]["threads"] = 1
     return params

@@ -37,6 +37,8 @@ SMALLER = {
         f"  {name}: {{model: {MODELS.get(name, f'{RUN}/average')}, set: demo-test, {own}}}\n"
         for name, own in DECODINGS.items()
     ),
+    "    threads: 2              # CPU threads": "    threads: 1              # CPU threads",
+    "    threads: 2\n    attention_sentences: 3 ": "    threads: 1\n    attention_sentences: 1 ",
     "save_every_minutes: 10 ": "save_every_minutes: 0.001 ",
 }
 PAGE = "index.html"  # of the report; it shows times, so it differs between equal runs
