@@ -89,7 +89,7 @@ def exported(folder, tmp_path_factory):
     return out
 
 
-POWER = replace(PAPER, penalty="power", precision="float32")
+POWER = replace(PAPER, penalty="power", precision="float32", threads=1)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,7 @@ def test_the_lines_of_python_on_the_card_translate_as_we_do(folder, tmp_path, mo
     text, lines = card(folder, description, kind, decoding), random_lines(1000, 400)
     (program,) = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # for CTranslate2
     capsys.readouterr()
     exec(program.replace('["A sentence."]', "lines"), {"lines": lines})
     theirs, ours = literal_eval(capsys.readouterr().out), Translator.load(folder, **vars(decoding))(lines)
