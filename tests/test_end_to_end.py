@@ -114,9 +114,11 @@ def test_dvc_shows_both_curves_and_the_scores_and_snakemake_reports_the_tables(p
     printed = project.run("dvc", "plots", "show", "--json", "--out", str(tmp_path))
     drawn = {Path(name).stem: one["content"]["data"]["values"] for name, (one,) in json.loads(printed)["data"].items()}
     records = list(map(json.loads, (project.root / f"scores/{RUN}/training.jsonl").read_text().splitlines()))
+    metrics = json.loads((project.root / f"scores/{RUN}/metrics.json").read_text())
     for key in ("loss", "dev_loss"):
         expected = [(record["step"], record[key]) for record in records if key in record]
         assert [(each["step"], each[key]) for each in drawn[key]] == expected and len(expected) > 2
+        assert metrics[key] == expected[-1][1], "the last one"
     assert {each["set"]: each["bleu"] for each in drawn["bleu"]}["test, average"] == scores(project)["bleu-13a"]["score"]
     assert "test_sacrebleu" in project.run("dvc", "metrics", "show")
     page = tmp_path / "report.html"
