@@ -174,7 +174,9 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, tmp_path
     decoding = {"decoder": "sampling", "threads": 9}
     back = {"corpus": "demo", "run": "x", "monolingual": {}, "decoding": decoding, "tagged": True, "ratio": 1}
     params["back_translations"] = {"b": back}
+    params["models"]["tiny"]["training"]["threads"], params["models"]["tiny"]["decoding"]["threads"] = 4, 6
     params["runs"]["own"] = {"corpus": "demo", "model": "tiny", "threads": 11}
+    params["runs"]["other"] = {"corpus": "demo", "model": "deep"}
     with open(tmp_path / "params.yaml", "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)
     text = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
@@ -189,12 +191,14 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, tmp_path
         "train_value@v": 5,
         "train_reverse_value@w": 5,
         "reverse_score@r": 5,
-        "train@demo-tiny": 3,
+        "train@other": 3,
+        "train@demo-tiny": 4,
         "train@own": 11,
         "tune@s": 6,
         "tune@t": 7,
-        "tune@u": 3,
-        "decode@demo-tiny": 5,
+        "tune@u": 4,
+        "decode@other": 5,
+        "decode@demo-tiny": 6,
         "decode_set@d": 5,
         "decode_set@e": 7,
         "new@e": 7,
