@@ -170,6 +170,14 @@ def test_an_edit_of_a_text_stops_the_stage_that_reads_it(folder, monkeypatch):
         unchanged.require_unchanged(before)
 
 
+def test_a_file_that_dvc_ignores_is_no_input_of_a_stage():
+    names = ["text/a.en", "text/a.en~", "text/~a.en", "text/.a.en.swp", "scores/run/.x.json.1.partial", "scores/x.partial"]
+    names += ["results/run.json", "results/times/run.json", "models/times/run.json"]
+    with Repo(str(ROOT)) as repo:
+        theirs = [repo.dvcignore.is_ignored_file(str(ROOT / name)) for name in names]
+    assert [unchanged.ignored(Path(name)) for name in names] == theirs and len({*theirs}) == 2
+
+
 def test_an_edit_of_the_studies_stops_the_report(folder, monkeypatch):
     monkeypatch.setenv("DVC_STAGE", "report")
     before = unchanged.inputs()
