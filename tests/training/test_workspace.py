@@ -80,8 +80,9 @@ def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_n
     with refused(place, "another version of the code saved"):
         workspace.claim("run", "0123", "third")
     before = (place / "code.json").read_bytes()
-    with workspace.lock("run"), refused("another process uses", "work/run"):
-        accept.main(argparse.Namespace(names=["run"], all=False))
+    for name in ("run", "train@run"):
+        with workspace.lock("run"), refused("another process uses", "work/run"):
+            accept.main(argparse.Namespace(names=[name], all=False))
     assert (place / "code.json").read_bytes() == before
     workspace.remove(place)
     workspace.claim("run", "0123", "first")
