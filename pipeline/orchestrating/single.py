@@ -42,6 +42,8 @@ def lock_file(path: str, fs: Any) -> Iterator[dict[str, Any]]:
 if __name__ == "__main__":
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # pipeline/__init__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # when Snakemake is killed; DVC waits for the stage, which stops
+        signal.signal(signal.SIGTERM, lambda *_: None)
     dvc.cli.parse_args, dvcfile.modify_yaml = options, lock_file
     read_settings_once()
     lock.DEFAULT_TIMEOUT = 0.3  # DVC tries six times in it, and as often while it waits for the other stages
