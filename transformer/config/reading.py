@@ -228,7 +228,9 @@ def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
         return None if value is None else convert(inner, value, where)
     if origin is Annotated:
         found, rule = convert(arguments[0], value, where, kind), arguments[1]
-        if not (rule(found) if isinstance(rule, Limits | Pattern) else kept(rule, found, where)):
+        with contextlib.nullcontext() if isinstance(rule, Limits | Pattern) else placed(where, ": "):  # may raise UserError
+            valid = rule(found) is not False
+        if not valid:
             raise UserError(f"{where}: {shown(value)} is not possible; {describe(kind)} is expected")
         return found
     if mapping:
@@ -259,12 +261,6 @@ def convert_item(kinds: tuple[Any, Any], item: tuple[Any, Any], where: str) -> t
         written = key.isoformat() if hasattr(key, "isoformat") else shown(key)
         raise UserError(f"{where.removesuffix(':')}: YAML does not read {written} as text; put the name into quotes")
     return convert(kinds[0], key, where.removesuffix(":")), convert(kinds[1], value, at(where, key))
-
-
-def kept(rule: Callable[[Any], bool | None], value: Any, where: str) -> bool:
-    """Whether a value keeps a rule that is a function: it may return False, or raise UserError."""
-    with placed(where, ": "):
-        return rule(value) is not False
 
 
 @functools.cache
