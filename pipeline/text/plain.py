@@ -11,7 +11,8 @@ from pipeline.text.letters import NAMES
 from pipeline.text.transfer import say
 from transformer.config.reading import UserError
 
-XML = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?"
+# What may stand in front of the first element of an XML file: declaration, comments, type
+XML = rb"\s*((<\?[\s\S]*?\?>|<!--[\s\S]*?-->|<!DOCTYPE[^>[]*(\[[^]]*\]\s*)?>)\s*+)*+"
 SGM = XML + rb"<(srcset|refset|tstset|mteval|doc|seg)\b"
 # What is no plain text, by its first bytes: a regular expression, and what to say.
 OTHERS = {
@@ -94,5 +95,6 @@ def foreign(place: str, sample: bytes) -> str:
     shown = sample.decode(name, "replace").strip().split("\n")[0].strip()[:40]
     return (
         f"{place} is not UTF-8. As {name}, which is a guess, a line reads {shown!r}: if that is right, write `encoding: "
-        f"{name}` beside it in params.yaml (two files: [utf-8, {name}]), or convert it by iconv -f {name} -t utf-8"
+        f"{name}` beside it in params.yaml (two files: [utf-8, {name}]), give `evaluate` --encoding {name}, or convert it "
+        f"by iconv -f {name} -t utf-8"
     )

@@ -60,7 +60,8 @@ def test_a_missing_reference_of_several_is_missing_and_an_only_one_is_empty(tmp_
             assert evaluated(*words).split("\n")[2].split()[1] == f"{expected:.2f}"
 
 
-XML = """<?xml version="1.0" encoding="utf-8"?>
+XML = """<?xml version='1.0' encoding="utf-8"?><?xml-stylesheet href="wmt.xsl"?>
+<!-- made > by --><!DOCTYPE dataset [<!ELEMENT dataset ANY>]><!-- hand -->
 <dataset id="made"><collection id="general">{}</collection></dataset>"""
 SIDE = '<{} lang="{}"{}><p>{}</p></{}>'
 
@@ -110,6 +111,7 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
         ),
         ("--hypothesis wmt#two --reference wmt --language de", "wmt#two has no translation of segment 2 of the set"),
         ("--hypothesis hyp --reference cut --language de", "cut is damaged"),
+        ("--hypothesis hyp --reference ansi --language de", "give `evaluate` --encoding cp"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(tmp_path, monkeypatch, words, said):
@@ -117,6 +119,7 @@ def test_what_cannot_be_scored_is_refused(tmp_path, monkeypatch, words, said):
     written(tmp_path, hyp=HYPOTHESES, ref=REFERENCES, short=["one"])
     made = side("ref", "de", {1: "a", 2: "b"}, "A") + side("hyp", "de", {1: "a", 2: "b"}, "one")
     content = XML.format(f'<doc id="a">{made + side("hyp", "de", {1: "a"}, "two")}</doc>')
+    Path("ansi").write_bytes("Er sagte: „Ja“ – und ging.\n".encode("cp1252") * 30)
     for name, text in (("wmt", content), ("cut", content[:-9])):
         Path(name).write_text(text)
     Path("params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
