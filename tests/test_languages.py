@@ -15,7 +15,7 @@ from transformer.cleaning import moses_punctuation
 SAME = """
 de deu ger DE de-AT de_CH deu_Latn GER de_DE.UTF-8 de-1996
 fr fra fre fr_CA FR-fr fra_Latn
-zh zho chi cmn zho_Hans zh-Hant-TW cmn_Hant ZH_cn zh-cmn
+zh zho chi cmn zho_Hans zh-Hant-TW cmn_Hant ZH_cn zh-cmn zho_simp
 no nb nob nor nb_NO nob_Latn
 ms msa may zsm zsm_Latn
 fa fas per pes pes_Arab
@@ -61,7 +61,8 @@ def test_what_differs_stays_different_and_what_nothing_knows_is_named():
     assert tag("pt_br") == tag("por-BR") != tag("pt") and not means("pt", "pt-BR") and not means("pt-PT", "pt-BR")
     assert means("zh-TW", "zho_Hant") and means("zh", "zho_Hans") and not means("zh-TW", "zho_Hans")
     assert not_known(["de", "x-own", "qaa", "ceb"]) == ""
-    for code in ("jp", "xx", "english", "source"):
+    assert means("zho_trad", "zh_Hant") and means("zho_simp", "zh_Hans") and not means("zho_trad", "zho_simp")
+    for code in ("jp", "xx", "english", "source", "zho_Hanx", "de_Text"):
         assert repr(code) in not_known(["de", code])
     text = ["ядиус " * 300, "the way of it " * 100]
     assert swapped(text, ("eng_Latn", "rus")) and not swapped(text, ("rus_Cyrl", "en-US"))

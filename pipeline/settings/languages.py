@@ -10,17 +10,21 @@ from collections.abc import Iterable
 
 from langcodes import Language
 
-JOINED = {"nb": "no", "pbt": "ps"}  # the macrolanguages nor and pus
+# The macrolanguages nor and pus, and the scripts of zho_simp and zho_trad in FLORES-101
+JOINED: dict[str | None, str] = {"nb": "no", "pbt": "ps", "Simp": "Hans", "Trad": "Hant"}
 
 
 @functools.cache
 def parsed(code: str) -> Language:
-    """Return what a code consists of. de_DE.UTF-8, of a locale, is de-DE. What has not the form of a code is a language."""
+    """Return what a code consists of. de_DE.UTF-8, of a locale, is de-DE. What is no code is a language."""
     try:
         found = Language.get(re.split("[.@]", code.strip())[0]).prefer_macrolanguage()
+        language, script = found.language, JOINED.get(found.script, found.script)
+        if Language.make(script=script).is_valid():
+            return found.update_dict({"language": JOINED.get(language, language), "script": script})
     except ValueError:
-        found = Language.make(language=code.strip().lower())
-    return found.update_dict({"language": JOINED[found.language]}) if found.language in JOINED else found
+        pass
+    return Language.make(language=code.strip().lower())
 
 
 def language_of(code: str) -> str:
