@@ -121,6 +121,14 @@ def content(*names: str) -> list[dict]:
     return sorted(found, key=lambda run: (run["name"], run["points"]))
 
 
+def end_times() -> dict[str, int]:
+    """The ends of all runs of the store, by their identifiers."""
+    import mlflow
+
+    runs = mlflow.search_runs(search_all_experiments=True, output_format="list")
+    return {run.info.run_id: run.info.end_time for run in runs}
+
+
 def points_of(log: list[dict]) -> list[tuple]:
     return sorted((key, record["step"], record[key]) for record in log for key in record if key != "step")
 
@@ -154,8 +162,9 @@ def test_a_run_shows_its_files(project):
     assert ("decoding/dev.last.perplexity", 0, 4.5) in decoding["points"]
     assert ("timing/seconds.test.average", 0, 12.5) in decoding["points"]
     assert decoding["tags"]["test.average.metrics.bleu-13a.signature"] == "nrefs:1|case:mixed|tok:13a"
+    ends = end_times()
     mirror(project / "scores/tiny")
-    assert content() == [training, decoding], "mirroring again changes nothing"
+    assert (content(), end_times()) == ([training, decoding], ends), "mirroring again changes nothing"
     path = project / "scores/tiny/score.json"
     path.write_text(path.read_text().replace("61.5", "60.5"))
     mirror(project / "scores/tiny")
