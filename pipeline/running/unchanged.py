@@ -57,7 +57,8 @@ def inputs() -> dict[str, Any]:
 
 def ignored(path: Path) -> bool:
     """Return whether DVC ignores a file of a dependency (.dvcignore): times, and what programs leave beside the data."""
-    return path.is_relative_to("results/times") or path.name.startswith(".") or path.name.endswith(("~", ".partial"))
+    left_beside = re.fullmatch(r"\.#.*|\..*\.sw.|.*~|.*\.partial", path.name, re.DOTALL)
+    return path.is_relative_to("results/times") or bool(left_beside)
 
 
 def listed(stage: str, params: Mapping[str, Any], key: str) -> list[str]:

@@ -68,7 +68,8 @@ def test_a_kill_while_a_training_is_removed_leaves_no_state_without_its_checkpoi
     assert place.exists() and not workspace.unfinished("run")
 
 
-def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_not_adopted(place, monkeypatch):
+def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_not_adopted(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert workspace.claim("run", "0123", "first") == (place, [])
     (place / workspace.PUBLISHED).touch()
     monkeypatch.setattr(project, "code_of", lambda *_: None)  # DVC has not recorded it

@@ -171,7 +171,16 @@ def test_an_edit_of_a_text_stops_the_stage_that_reads_it(folder, monkeypatch):
 
 
 def test_a_file_that_dvc_ignores_is_no_input_of_a_stage():
-    names = ["text/a.en", "text/a.en~", "text/~a.en", "text/.a.en.swp", "scores/run/.x.json.1.partial", "scores/x.partial"]
+    names = [
+        "text/a.en",
+        "text/.a.en",
+        "text/.#a.en",
+        "text/a.en~",
+        "text/~a.en",
+        "text/.a.en.swp",
+        "scores/run/.x.json.1.partial",
+        "scores/x.partial",
+    ]
     names += ["results/run.json", "results/times/run.json", "models/times/run.json"]
     with Repo(str(ROOT)) as repo:
         theirs = [repo.dvcignore.is_ignored_file(str(ROOT / name)) for name in names]
