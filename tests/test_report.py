@@ -307,6 +307,14 @@ def test_costs_follow_from_the_times_and_the_counts(project):
     assert [ours[key] for key in ("MFU (%)", "HFU (%)")] == pytest.approx([25, 37.5])
 
 
+def test_the_model_with_which_a_run_begins_is_an_origin_of_its_numbers(project):
+    project.write({name: {"corpus": "demo", "model": "tiny", "steps": 700} for name in ("adapted", "alone")})
+    held = read_json(path := project.results / "adapted.json")
+    write_json(path, held | {"training": held["training"] | {"initial": "general/average"}})
+    adapted, alone = (row["model"] for row in run_tables.origins(project.load()).rows())
+    assert (adapted, alone) == (f"{alone}; begins with general/average", "tiny, steps 700")
+
+
 def test_versions_are_shown_where_runs_differ_in_them(project):
     project.write({name: {"corpus": "demo", "model": "tiny"} for name in ("a", "b")})
     report.keep_times(["a", "b"], project.scores, project.folder / "none", project.results)

@@ -44,15 +44,15 @@ RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
 }
 
 
-def described(differences: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in differences.items())
+def described(run: Mapping[str, Any]) -> str:
+    differences, model = (f"{key} {value}" for key, value in run["differences"].items()), run["begins with"]
+    return ", ".join(differences) + f"; begins with {model}" * isinstance(model, str)
 
 
 def all_runs(results: Results) -> Table:
     """One row for each run, with the hashes of its data and settings, which identify the origin of its numbers."""
     runs = results.runs
-    frame = runs[["corpus", "model"]].assign(differences=runs["differences"].map(described))
-    frame["differences"] += [f"; begins with {model}" if isinstance(model, str) else "" for model in runs["begins with"]]
+    frame = runs[["corpus", "model"]].assign(differences=[described(run) for _, run in runs.iterrows()])
     frame["selected"] = runs["selected"].map({True: "yes", False: "no"})
     facts = ["parameters", "trained steps", "dev PPL, last", "dev PPL, average", "accuracy", "calibration error"]
     facts += ["FLOPs, counted", "data", "settings"]
@@ -98,7 +98,7 @@ def origins(results: Results) -> Table:
         {
             "run": name,
             "corpus": run["corpus"],
-            "model": ", ".join(filter(None, (run["model"], described(run["differences"])))),
+            "model": ", ".join(filter(None, (run["model"], described(run)))),
             "steps": run["trained steps"],
             "training": run["seconds"] and duration(run["seconds"]),
             "tokens/s": run["tokens/s"],
