@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pipeline.settings.decodings import Decoding, Samples
 from pipeline.settings.download import DownloadConfig, SetConfig
+from pipeline.settings.languages import tag
 from pipeline.settings.machine import MachineConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import Name, load, require_named, text_corpus
@@ -59,7 +60,7 @@ class Corpus:
     vocabulary: Differences[VocabularyConfig]
 
     def __post_init__(self) -> None:
-        require(len({*self.languages}) == 2, "languages", self.languages, "two languages are expected")
+        require(len({*map(tag, self.languages)}) == 2, "languages", self.languages, "two languages are expected")
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,11 @@ def means(code: str, wanted: str) -> bool:
     return found.language == other.language and same_script and other.territory in (None, found.territory)
 
 
+def same(codes: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether two sequences of codes name the same languages: en and de are eng and de_AT."""
+    return [*map(language_of, codes)] == [*map(language_of, others)]
+
+
 def not_known(codes: Iterable[str]) -> str:
     """Return what to say of those `codes` of which langcodes knows no language, or ""."""
     several = " and ".join(map(repr, unknown(codes)))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.settings.languages import same
 from pipeline.settings.params import languages
 from pipeline.settings.registry import parts
 from transformer.config.model import ModelConfig
@@ -45,6 +46,6 @@ def require_same(found: ModelConfig, wanted: ModelConfig, model: str, where: str
 
 def require_languages(params: Mapping, model: str, expected: tuple[str, str], where: str) -> None:
     found = languages(params, corpus_of(params, model))
-    if found != expected:
+    if not same(found, expected):
         said = f"{model} translates {' to '.join(found)}; a run from {' to '.join(expected)} is expected"
         raise UserError(f"{where}: {said}")

@@ -293,7 +293,7 @@ def describe(kind: Any) -> str:
     if inner := optional(kind):
         return f"{describe(inner)} or null"
     if origin is tuple:
-        return "a list"
+        return "a list" if arguments[-1] is Ellipsis else f"a list of {len(arguments)}"
     if origin in (dict, Differences) or is_settings(kind):
         return "a mapping"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]

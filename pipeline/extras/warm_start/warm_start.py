@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pipeline.binarise import binarised, complete
 from pipeline.running import stage
+from pipeline.settings.languages import same
 from pipeline.settings.params import entry, languages, load, section
 from pipeline.settings.vocabulary import VocabularyConfig
 from transformer.checkpoint import VOCABULARY, WEIGHTS, read_settings
@@ -30,7 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
     if saved.vocabulary_sha256 != vocabulary.sha256:
         raise UserError(f"{model / VOCABULARY} is not the vocabulary of {model / WEIGHTS}; copy the whole folder again")
     found = read_saved(TextConfig, read_json(model / TEXT), str(model / TEXT)).languages
-    if found != codes:
+    if not same(found, codes):
         raise UserError(f"{model} translates {' to '.join(found)}, and the corpus is {' to '.join(codes)}")
     initial = {"model": str(model.relative_to(Path("models"))), "settings": vars(saved.model)}
     first = {**initial, "weights": model / WEIGHTS}

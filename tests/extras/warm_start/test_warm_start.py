@@ -20,6 +20,7 @@ WARM = {"corpus": "own", "model": "forward/average"}
 def selected(params) -> dict:
     params = with_runs({**params, "studies": {}}, entry(), {"greedy": {"decoder": "greedy"}})
     params["warm_starts"] = {"own-ws": dict(WARM)}
+    params["corpora"]["turned"]["languages"] = ["deu", "en-GB"]  # the languages of `own`, as `reverse` has to have
     params["runs"]["adapted"] = {**params["runs"]["forward"], "corpus": "own-ws", "dropout": 0.3, "max_positions": 99}
     return params
 
@@ -27,7 +28,7 @@ def selected(params) -> dict:
 @pytest.mark.parametrize(
     ("place", "value", "expected"),
     [
-        ("warm_starts.own-ws.model", "reverse/average", "reverse/average translates de to en; a run from en to de is"),
+        ("warm_starts.own-ws.model", "reverse/average", "reverse/average translates deu to en-GB; a run from en to de is"),
         ("warm_starts.own-ws.model", "forward", "model: 'forward' is no model: RUN/average with a RUN of `runs` is"),
         (
             "warm_starts.own-ws.model",
@@ -61,6 +62,10 @@ def test_a_folder_of_other_languages_or_with_another_vocabulary_is_refused(selec
     arguments = Namespace(name="own-ws", model=folder)
     with refused("models/general translates de to en, and the corpus is en to de"):
         warm_start.main(arguments)
+    write_json(folder / "text.json", {"languages": ["eng", "deu_Latn"], **text})
+    for name in ("binarised", "complete"):
+        monkeypatch.setattr(warm_start, name, lambda *_: None)
+    warm_start.main(Namespace(**vars(arguments), text=None, out=tmp_path, report=None, description=None))
     (folder / "vocabulary.model").write_bytes(b"another")
     with refused("vocabulary.model is not the vocabulary of"):
         warm_start.main(arguments)
