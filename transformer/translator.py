@@ -2,8 +2,7 @@
 
 >>> from transformer import Translator
 >>> translate = Translator.load("models/demo-tiny/average")
->>> translate("A sentence.")
->>> translate(["A sentence.", "Another."], beam=8)
+>>> translate("A sentence."), translate(["A sentence.", "Another."], beam=8)
 >>> translate("A sentence.", alignment=True).alignment
 """
 
@@ -181,15 +180,14 @@ class Translator(Sources):
         return results[0] if isinstance(text, str) else results
 
     def beginning(self, prefix: str | Sequence[str], min_length: int, count: int) -> Beam:
-        """The search of which `count` translations begin with the `prefix`, less last spaces, and have `min_length` pieces."""
+        """The search of which `count` translations begin with the `prefix` and have `min_length` pieces."""
         prefixes = [prefix] * count if isinstance(prefix, str) else prefix
         valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(isinstance(p, str) for p in prefixes)
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
         valid = isinstance(min_length, int) and 0 <= min_length <= MOST
         require(valid, "min_length", min_length, f"a whole number from 0 to {MOST:,} is expected")
-        return Beam(
-            self.config, prefixes=self.encode([*map(str.rstrip, prefixes)]) if any(prefixes) else (), shortest=min_length
-        )
+        ids = self.encode([*map(str.rstrip, prefixes)]) if any(prefixes) else ()  # a last space would be a piece
+        return Beam(self.config, prefixes=ids, shortest=min_length)
 
     @property
     def device(self) -> torch.device:
