@@ -2,8 +2,8 @@
 
 >>> from transformer import Translator
 >>> translate = Translator.load("models/demo-tiny/average")
->>> translate("A sentence."), translate(["A sentence.", "Another."], beam=8)
->>> translate("A sentence.", alignment=True).alignment
+>>> translate("A sentence.")
+>>> translate(["A sentence.", "Another."], beam=8, alignment=True)[0].alignment
 """
 
 import dataclasses

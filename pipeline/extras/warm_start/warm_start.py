@@ -33,9 +33,9 @@ def main(arguments: argparse.Namespace) -> None:
     found = read_saved(TextConfig, read_json(model / TEXT), str(model / TEXT)).languages
     if not same(found, codes):
         raise UserError(f"{model} translates {' to '.join(found)}, and the corpus is {' to '.join(codes)}")
-    initial = {"model": str(model.relative_to(Path("models"))), "settings": vars(saved.model)}
-    first = {**initial, "weights": model / WEIGHTS}
-    binarised(arguments.text, vocabulary, codes, config, arguments.out / "binarised", arguments.report, first)
+    named = str(model.relative_to(Path("models")))
+    initial = {"model": named, "settings": vars(saved.model), "weights": model / WEIGHTS}
+    binarised(arguments.text, vocabulary, codes, config, arguments.out / "binarised", arguments.report, initial)
     complete(name, model / VOCABULARY, arguments.description, arguments)
 
 
