@@ -4,7 +4,7 @@
 
 The table has goals and times. The times are medians over the rounds. The CPU time is an estimate of the time on an
 idle machine. The commands run in a copy of the project with the same DAG, whose stages do almost nothing
-(tests/stubs.py). The time of a stage is that of the whole command, including the start of the tools, divided by the
+(tests/support/stubs.py). The time of a stage is that of the whole command, including the start of the tools, divided by the
 number of stages that ran. The last four rows use the DAG of all trainings of the paper, in which DVC reads ten times as
 many stages.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks import record
 from benchmarks.record import Table
 from pipeline.running import stage
-from tests.stubs import StubProject
+from tests.support.stubs import StubProject
 
 SNAKEMAKE, DVC = ["snakemake", "--cores", "all"], ["dvc", "repro"]
 PLANS = (["snakemake", "--dry-run"], ["dvc", "repro", "--dry", "--force"])

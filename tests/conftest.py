@@ -14,9 +14,9 @@ import torch
 
 from pipeline.settings.blocks import with_studies
 from pipeline.settings.params import load, section
-from tests import forked
-from tests.projects import Project
-from tests.stubs import StubProject
+from tests.support import forked
+from tests.support.projects import Project
+from tests.support.stubs import StubProject
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
@@ -40,7 +40,7 @@ SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the server of tests/forked.py once for all processes of pytest-xdist."""
+    """Start the server of tests/support/forked.py once for all processes of pytest-xdist."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         forked.start()
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.pairs import Pairs
+from tests.support.pairs import Pairs
 from transformer.batch import Rows
 from transformer.config.model import ModelConfig
 from transformer.fast import kernels

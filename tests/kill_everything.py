@@ -26,8 +26,8 @@ from ruamel.yaml import YAML
 from tqdm import tqdm
 
 from pipeline.running import stage as command_line
-from tests.projects import STAGES, Project, module_of
-from tests.shortened import RUN, SIZES, content, outputs, shortened
+from tests.support.projects import STAGES, Project, module_of
+from tests.support.shortened import RUN, SIZES, content, outputs, shortened
 
 TOOLS = {"dvc": ("dvc", "repro", "--single-item"), "snakemake": ("snakemake", "--cores", "2", "--quiet", "all", "--")}
 TARGETS = ("stage", "tool", "group")

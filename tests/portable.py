@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from pipeline.settings.params import load, section
-from tests.pairs import Pairs
-from tests.trainers import build, run
+from tests.support.pairs import Pairs
+from tests.support.trainers import build, run
 from transformer.arithmetic import make_portable
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig

@@ -18,9 +18,9 @@ from pipeline.running.times import read_times
 from pipeline.settings import arithmetic as chosen
 from pipeline.settings.arithmetic import portable
 from pipeline.settings.machine import machine
-from tests.projects import ROOT
-from tests.refusals import refused
-from tests.small_run import COMMAND, write_data, write_params
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
+from tests.support.small_run import COMMAND, write_data, write_params
 from transformer import arithmetic
 from transformer.config.arithmetic import VARIABLES
 

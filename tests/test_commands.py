@@ -11,8 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline import code
-from tests import in_process
-from tests.projects import ROOT, STAGES, module_of
+from tests.support import in_process
+from tests.support.projects import ROOT, STAGES, module_of
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from tests.refusals import refused
+from tests.support.refusals import refused
 from transformer import checkpoint
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.model import ModelConfig

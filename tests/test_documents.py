@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.settings.check import check
-from tests.projects import ROOT
+from tests.support.projects import ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").rglob("*.md"))
 

@@ -20,10 +20,10 @@ from ruamel.yaml import YAML
 from pipeline.extras.export import model_card
 from pipeline.orchestrating.results import SHOWN
 from pipeline.training import workspace
-from tests import in_process
-from tests.killed import kill
-from tests.projects import Project, heeding_signals
-from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
+from tests.support import in_process
+from tests.support.killed import kill
+from tests.support.projects import Project, heeding_signals
+from tests.support.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
 from transformer.checkpoint import read_tensors
 from transformer.translator import PAPER
 

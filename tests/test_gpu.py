@@ -11,8 +11,8 @@ from benchmarks.gpu import checks
 from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.checks import CHECKS
 from pipeline.settings.params import load
-from tests.projects import ROOT
-from tests.refusals import refused
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
 from transformer.device import device_of
 
 SHAPE = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8}

@@ -7,7 +7,7 @@ import pytest
 from pipeline.scoring import bleu, moses
 from pipeline.settings.languages import language_of, means, not_known, tag
 from pipeline.text.letters import swapped
-from tests.refusals import refused
+from tests.support.refusals import refused
 from transformer import languages as of_package
 from transformer.cleaning import moses_punctuation
 

@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 
 import transformer
 from pipeline.running.meaning import imported_names
-from tests.models import LINES, OLD, TRANSLATIONS
-from tests.projects import ROOT
+from tests.support.models import LINES, OLD, TRANSLATIONS
+from tests.support.projects import ROOT
 
 NEEDED = {"torch", "numpy", "sentencepiece", "safetensors"}
 # Imported late: two packages by one function each, which raises UserError if it is missing; Triton only on a GPU.

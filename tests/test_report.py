@@ -40,10 +40,10 @@ from pipeline.scoring.intervals import holm
 from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.settings.selection import bpe_dropout, run_settings
-from tests import browser
-from tests.packed import write_evaluation_set
-from tests.projects import ROOT
-from tests.refusals import refused
+from tests.support import browser
+from tests.support.packed import write_evaluation_set
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.decoding import PAPER

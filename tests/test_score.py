@@ -20,10 +20,10 @@ from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.text.evaluation import EvaluationSet
 from pipeline.text.evaluation import read_lines as lines
-from tests.in_process import command
-from tests.packed import write_evaluation_set
-from tests.refusals import refused
-from tests.small_run import write_params_yaml
+from tests.support.in_process import command
+from tests.support.packed import write_evaluation_set
+from tests.support.refusals import refused
+from tests.support.small_run import write_params_yaml
 from transformer.files import write_lines
 
 ROOT = Path(__file__).parent.parent

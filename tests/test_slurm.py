@@ -19,9 +19,9 @@ from pipeline.running import stage
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.training import nodes
-from tests.projects import ROOT
-from tests.refusals import refused
-from tests.small_run import PATIENCE, Training, saved
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
+from tests.support.small_run import PATIENCE, Training, saved
 
 TRAIN = "train@demo-tiny"
 JOB = {"JobState": "RUNNING", "NodeList": "n[1-2]", "CPUs/Task": "2"}

@@ -22,9 +22,9 @@ from pipeline.reporting import warned
 from pipeline.running.progress import Progress, place_of
 from pipeline.running.times import write_times
 from pipeline.settings.selection import run_settings
-from tests.projects import ROOT
-from tests.stubs import StubProject
-from tests.trainers import build, files, run
+from tests.support.projects import ROOT
+from tests.support.stubs import StubProject
+from tests.support.trainers import build, files, run
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.training import TrainingConfig

@@ -16,9 +16,9 @@ from sacrebleu.metrics import BLEU
 from pipeline.commands import translate
 from pipeline.running import models, stage
 from pipeline.settings.params import PARAMS
-from tests import in_process
-from tests.models import LINES, OLD, TRANSLATIONS, model_folder
-from tests.projects import ROOT
+from tests.support import in_process
+from tests.support.models import LINES, OLD, TRANSLATIONS, model_folder
+from tests.support.projects import ROOT
 from transformer.checkpoint import SETTINGS, WEIGHTS, read_tensors, write_tensors
 from transformer.files import read_json, write_json
 from transformer.translator import Translator

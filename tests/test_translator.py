@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from pipeline.learn_bpe import learn
 from pipeline.settings.vocabulary import VocabularyConfig
-from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
-from tests.projects import ROOT
-from tests.refusals import refused
+from tests.support.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
 from transformer import Translator
 from transformer.alignment import attention_weights_of, links, words_of_given, words_of_source, words_of_target
 from transformer.cleaning import cleaner

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-from tests.models import OLD
+from tests.support.models import OLD
 
 PAGE = Path(__file__).parents[1] / "docs/tutorial/README.md"
 

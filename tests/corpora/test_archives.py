@@ -9,8 +9,8 @@ import tarfile
 import pytest
 
 from pipeline.text.archives import members, unpacked
-from tests.packed import build, snapshot, zipped
-from tests.refusals import refused
+from tests.support.packed import build, snapshot, zipped
+from tests.support.refusals import refused
 
 PAIR = {"dev/newstest2013.en": b"one\ntwo\n", "dev/newstest2013.de": b"eins\nzwei\n"}
 NAMES = list(PAIR)

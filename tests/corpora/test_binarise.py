@@ -14,9 +14,9 @@ from tqdm import tqdm
 
 from pipeline import binarise, learn_bpe
 from pipeline.text.binarised import describe, id_type, open_binarised, write_description, write_side
-from tests.packed import cut, flip, write_sets
-from tests.projects import ROOT
-from tests.refusals import refused
+from tests.support.packed import cut, flip, write_sets
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
 from transformer.vocabulary import Vocabulary
 
 DATA = ROOT / "tests/data/compound-bleu"

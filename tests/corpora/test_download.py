@@ -26,10 +26,10 @@ from pipeline.text import collecting
 from pipeline.text.evaluation import EvaluationSet
 from pipeline.text.fetching import Fetcher
 from pipeline.text.holding_out import hold_out
-from tests.packed import build, snapshot, structs, zipped
-from tests.projects import ROOT
-from tests.refusals import refused
-from tests.small_run import write_params_yaml
+from tests.support.packed import build, snapshot, structs, zipped
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
+from tests.support.small_run import write_params_yaml
 from transformer.config.reading import UserError, read
 
 

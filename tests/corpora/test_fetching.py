@@ -17,8 +17,8 @@ from pipeline.settings.addresses import is_url
 from pipeline.settings.download import Sum
 from pipeline.text.fetching import Fetcher
 from pipeline.text.transfer import PATIENT
-from tests.local_site import Fault, serving
-from tests.refusals import refused
+from tests.support.local_site import Fault, serving
+from tests.support.refusals import refused
 
 NAME = "/wmt14/training-parallel-nc-v9.tgz"
 BODY = random.Random(1).randbytes(300_000)

@@ -30,16 +30,16 @@ from pipeline.running.devices import definitions
 from pipeline.settings.params import load
 from pipeline.text.binarised import SIDES, describe, open_binarised
 from pipeline.text.evaluation import EvaluationSet
-from tests import forked, in_process
-from tests.back_translations import TINY, entry, with_runs
-from tests.in_process import Refused
-from tests.killed import kill
-from tests.observed import declared, observing
-from tests.packed import Payload, cut, write_sets
-from tests.projects import ROOT, STAGES, demonstration
-from tests.refusals import refused
-from tests.small_run import write_params_yaml
-from tests.trainers import files
+from tests.support import forked, in_process
+from tests.support.back_translations import TINY, entry, with_runs
+from tests.support.in_process import Refused
+from tests.support.killed import kill
+from tests.support.observed import declared, observing
+from tests.support.packed import Payload, cut, write_sets
+from tests.support.projects import ROOT, STAGES, demonstration
+from tests.support.refusals import refused
+from tests.support.small_run import write_params_yaml
+from tests.support.trainers import files
 from transformer import value
 from transformer.cleaning import cleaner
 from transformer.config.vocabulary import BOS, EOS, PAD

@@ -17,9 +17,9 @@ from pipeline.text.archives import Unpacked
 from pipeline.text.collecting import collect
 from pipeline.text.fetching import Fetcher
 from pipeline.text.forms import pairs, read_text, text
-from tests import refusals
-from tests.packed import parquet, structs, zipped
-from tests.projects import ROOT
+from tests.support import refusals
+from tests.support.packed import parquet, structs, zipped
+from tests.support.projects import ROOT
 from transformer.config.reading import read
 
 CODES = ("en", "de")

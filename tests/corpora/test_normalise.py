@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pipeline import normalise
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.text.normalising import Filter
-from tests.packed import snapshot
-from tests.refusals import refused
+from tests.support.packed import snapshot
+from tests.support.refusals import refused
 from transformer.cleaning import cleaner
 
 SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder of each set

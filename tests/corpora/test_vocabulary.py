@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pipeline.learn_bpe import learn
 from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.text.words import WordTable
-from tests.models import vocabulary_of
-from tests.projects import ROOT
-from tests.refusals import refused
+from tests.support.models import vocabulary_of
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK

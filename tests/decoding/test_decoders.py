@@ -20,7 +20,7 @@ from pipeline.extras.ensembles import ensemble
 from pipeline.scoring.utilities import utility
 from pipeline.settings.check import check
 from pipeline.settings.decodings import choice
-from tests.decoding.prefixes import (
+from tests.support.prefixes import (
     CPU,
     SOURCES,
     VOCABULARY,
@@ -40,8 +40,8 @@ from tests.decoding.prefixes import (
     sharpened,
     surprisals,
 )
-from tests.projects import ROOT
-from tests.refusals import refused
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
 from transformer.checkpoint import WEIGHTS, read_tensors, write_tensors
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import BeamConfig

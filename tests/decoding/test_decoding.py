@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from pipeline.decode import of_references
-from tests.decoding.prefixes import (
+from tests.support.prefixes import (
     CPU,
     SOURCES,
     VOCABULARY,

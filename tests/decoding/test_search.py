@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.decoding.prefixes import (
+from tests.support.prefixes import (
     SOURCES,
     VOCABULARY,
     WORDS,
@@ -26,7 +26,7 @@ from tests.decoding.prefixes import (
     sequences,
     sharpened,
 )
-from tests.refusals import refused
+from tests.support.refusals import refused
 from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam

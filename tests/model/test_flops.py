@@ -14,8 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from pipeline import flops as stage
 from pipeline.costs import training_cost
 from pipeline.costs.flops import Lengths, forward_flops, training_flops
-from tests.models import lengths_of
-from tests.pairs import Listed
+from tests.support.models import lengths_of
+from tests.support.pairs import Listed
 from transformer.config.reading import UserError, hints
 from transformer.data import Batches
 from transformer.model import Transformer

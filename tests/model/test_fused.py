@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.projects import ROOT
+from tests.support.projects import ROOT
 from transformer.batch import Rows
 from transformer.fast import loss, proof
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans

@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_model import VARIATIONS, build
 
-from tests.pairs import Pairs
+from tests.support.pairs import Pairs
 from transformer.fast.graphs import Graphs
 from transformer.layout import tabled
 from transformer.step import Step

@@ -7,7 +7,7 @@ import pytest
 import torch
 from test_model import VARIATIONS, build
 
-from tests.pairs import Listed, Pairs
+from tests.support.pairs import Listed, Pairs
 from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from tests.pairs import Pairs
-from tests.torch_twin import by_torch_names, logits_of, tables, twin_of
+from tests.support.pairs import Pairs
+from tests.support.torch_twin import by_torch_names, logits_of, tables, twin_of
 from transformer.alignment import attention_weights_of
 from transformer.config.vocabulary import PAD
 from transformer.decoders.steps import ModelStep

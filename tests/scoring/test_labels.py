@@ -12,13 +12,13 @@ import torch.nn.functional as F
 
 from pipeline.settings.params import load
 from pipeline.text.evaluation import read_lines
-from tests import in_process
-from tests.models import LINES, OLD, TRANSLATIONS, model_folder
-from tests.packed import write_evaluation_set
-from tests.pairs import Listed
-from tests.projects import ROOT
-from tests.small_run import write_params_yaml, write_yaml
-from tests.torch_twin import logits_of
+from tests.support import in_process
+from tests.support.models import LINES, OLD, TRANSLATIONS, model_folder
+from tests.support.packed import write_evaluation_set
+from tests.support.pairs import Listed
+from tests.support.projects import ROOT
+from tests.support.small_run import write_params_yaml, write_yaml
+from tests.support.torch_twin import logits_of
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
 from transformer.files import write_lines
 

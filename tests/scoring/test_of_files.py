@@ -11,8 +11,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from pipeline.commands import evaluate
 from pipeline.text.evaluation import read_lines
-from tests import in_process
-from tests.refusals import refused
+from tests.support import in_process
+from tests.support.refusals import refused
 from transformer.files import write_lines
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,9 +16,9 @@ from pipeline.commands import schema, study
 from pipeline.settings.blocks import ADDED, with_studies
 from pipeline.settings.check import check
 from pipeline.settings.params import parse
-from tests.in_process import command
-from tests.projects import ROOT
-from tests.refusals import refusals, spoilt
+from tests.support.in_process import command
+from tests.support.projects import ROOT
+from tests.support.refusals import refusals, spoilt
 from transformer.config.reading import UserError
 
 # A nested list with 10^30 references to one text. To print, copy or compare the whole list would never end.

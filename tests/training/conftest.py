@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.trainers import build
+from tests.support.trainers import build
 
 
 @pytest.fixture

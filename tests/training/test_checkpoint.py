@@ -14,11 +14,11 @@ from safetensors.torch import save_file
 
 from pipeline import average
 from pipeline.training import workspace
-from tests.killed import at_change
-from tests.packed import Payload
-from tests.refusals import refused
-from tests.small_run import write_yaml
-from tests.trainers import build, files, run
+from tests.support.killed import at_change
+from tests.support.packed import Payload
+from tests.support.refusals import refused
+from tests.support.small_run import write_yaml
+from tests.support.trainers import build, files, run
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError

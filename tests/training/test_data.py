@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from tests.pairs import Pairs
+from tests.support.pairs import Pairs
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.layout import padded
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.pairs import Pairs
-from tests.torch_twin import tables
+from tests.support.pairs import Pairs
+from tests.support.torch_twin import tables
 from transformer.device import autocast
 from transformer.fast import loss
 from transformer.layout import padded

@@ -23,11 +23,11 @@ from torch.multiprocessing import ProcessRaisedException, start_processes
 
 from pipeline.running import launcher, stage
 from pipeline.training import workers, workspace
-from tests import in_process
-from tests.projects import ROOT
-from tests.refusals import refused
-from tests.small_run import PATIENCE, Training, saved
-from tests.trainers import build, run
+from tests.support import in_process
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
+from tests.support.small_run import PATIENCE, Training, saved
+from tests.support.trainers import build, run
 from transformer import parallel
 from transformer.checkpoint import read_tensors
 from transformer.config.reading import UserError

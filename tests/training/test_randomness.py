@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from tests import in_process
-from tests.pairs import Listed
-from tests.small_run import COMMAND, write_data, write_params
-from tests.trainers import build, recorded_masks
+from tests.support import in_process
+from tests.support.pairs import Listed
+from tests.support.small_run import COMMAND, write_data, write_params
+from tests.support.trainers import build, recorded_masks
 from transformer.data import MixedBatches
 from transformer.parallel import Workers
 from transformer.training import Trainer

@@ -6,7 +6,7 @@ from hypothesis import Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.trainers import build, files, run
+from tests.support.trainers import build, files, run
 from transformer.checkpoint import read_tensors
 
 DROPOUT = {"dropout": 0.3, "attention_dropout": 0.2, "relu_dropout": 0.1}

@@ -5,9 +5,9 @@ import json
 import pytest
 import torch
 
-from tests.pairs import Pairs
-from tests.torch_twin import summed_loss
-from tests.trainers import build, recorded_masks, run
+from tests.support.pairs import Pairs
+from tests.support.torch_twin import summed_loss
+from tests.support.trainers import build, recorded_masks, run
 from transformer.training import batches_of
 
 ALL = {"dropout": 0.3, "attention_dropout": 0.2, "relu_dropout": 0.1}

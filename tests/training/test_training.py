@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from pipeline.scoring.calibration import confidences
-from tests.pairs import Pairs
-from tests.refusals import refused
-from tests.torch_twin import summed_loss
-from tests.trainers import CPU, files, run
+from tests.support.pairs import Pairs
+from tests.support.refusals import refused
+from tests.support.torch_twin import summed_loss
+from tests.support.trainers import CPU, files, run
 from transformer import fast, perplexity
 from transformer import step as one_step
 from transformer.checkpoint import average, read_tensors, write_tensors

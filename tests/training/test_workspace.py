@@ -33,11 +33,11 @@ from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.text.binarised import describe, write_description
 from pipeline.training import more_steps, workers, workspace
-from tests.pairs import Pairs
-from tests.projects import ROOT
-from tests.refusals import refused
-from tests.small_run import RUN, Training, write_data
-from tests.trainers import files
+from tests.support.pairs import Pairs
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
+from tests.support.small_run import RUN, Training, write_data
+from tests.support.trainers import files
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json

@@ -25,11 +25,11 @@ from pipeline.running.unchanged import listed
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings
-from tests import in_process
-from tests.projects import ROOT
-from tests.refusals import refused
-from tests.stubs import StubProject
-from tests.trainers import files
+from tests.support import in_process
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
+from tests.support.stubs import StubProject
+from tests.support.trainers import files
 from transformer.files import write_json
 
 RUN = "demo-tiny"

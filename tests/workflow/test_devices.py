@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 
 from pipeline.running import devices, hardware, quota
 from pipeline.settings.machine import machine
-from tests.projects import ROOT
-from tests.stubs import StubProject
+from tests.support.projects import ROOT
+from tests.support.stubs import StubProject
 
 CLAIM = """
 import os, sys

@@ -24,8 +24,8 @@ from pipeline.orchestrating import lock_files
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
 from pipeline.running import hardware, merges, stage
-from tests.refusals import refused
-from tests.stubs import StubProject
+from tests.support.refusals import refused
+from tests.support.stubs import StubProject
 
 SCORE = "scores/demo-tiny/score.json"
 CHECKPOINTS = "models/demo-tiny/checkpoints"

@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 from pipeline import code
 from pipeline.running import meaning
 from pipeline.running.meaning import Meaning
-from tests.projects import ROOT
-from tests.refusals import refused
+from tests.support.projects import ROOT
+from tests.support.refusals import refused
 
 SOURCES = sorted(path for package in code.PACKAGES for path in (ROOT / package).rglob("*.py"))
 

@@ -15,8 +15,8 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 
 from pipeline import code
-from tests.projects import ROOT, STAGES
-from tests.stubs import StubProject
+from tests.support.projects import ROOT, STAGES
+from tests.support.stubs import StubProject
 
 # The modules of transformer/ by their directions: none imports a later one, directly or by way of others.
 ORDER = ("attention", "layers", "model", "checkpoint", "step", "training")

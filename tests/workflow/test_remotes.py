@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from tests.stubs import StubProject
+from tests.support.stubs import StubProject
 
 FILES = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")  # of this machine's user, which the test must not read
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}

@@ -25,8 +25,8 @@ from pipeline.text.fetching import Fetcher
 from pipeline.text.normalising import Filter, normalise_set
 from pipeline.text.sets import progress
 from pipeline.text.words import WordTable
-from tests.back_translations import VALUE, entry, with_runs
-from tests.refusals import refusals, refused, spoilt
+from tests.support.back_translations import VALUE, entry, with_runs
+from tests.support.refusals import refusals, refused, spoilt
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import UNK
 from transformer.decoders.steps import Translation

@@ -21,10 +21,10 @@ from pipeline.extras.export.__main__ import FORMATS, marian_config, require_expo
 from pipeline.extras.export.model_card import card
 from pipeline.learn_bpe import learn
 from pipeline.settings.vocabulary import VocabularyConfig
-from tests import in_process
-from tests.projects import ROOT
-from tests.random_weights import WORDS, random_model
-from tests.refusals import refused
+from tests.support import in_process
+from tests.support.projects import ROOT
+from tests.support.random_weights import WORDS, random_model
+from tests.support.refusals import refused
 from transformer.checkpoint import VOCABULARY, WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import PLAIN, Beam

@@ -25,11 +25,11 @@ from pipeline.extras.search.tune import key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
 from pipeline.text.evaluation import EvaluationSet
-from tests import forked, in_process
-from tests.projects import ROOT, first, module_of
-from tests.refusals import refusals, refused
-from tests.searches import SEARCH, SPACE, result
-from tests.small_run import saved, write_params_yaml
+from tests.support import forked, in_process
+from tests.support.projects import ROOT, first, module_of
+from tests.support.refusals import refusals, refused
+from tests.support.searches import SEARCH, SPACE, result
+from tests.support.small_run import saved, write_params_yaml
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import read
 from transformer.files import write_json, write_lines

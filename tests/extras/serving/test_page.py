@@ -28,10 +28,10 @@ from starlette.responses import HTMLResponse
 from pipeline.extras.serving.application import Limits, application, bounded_body, measured
 from pipeline.extras.serving.running import address, configured, listening, names
 from pipeline.extras.serving.viewing import Viewer, examples
-from tests import in_process
-from tests.browser import BROWSERS, browser, command, messages
-from tests.projects import ROOT
-from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
+from tests.support import in_process
+from tests.support.browser import BROWSERS, browser, command, messages
+from tests.support.projects import ROOT
+from tests.support.random_weights import PIECES, SCRIPT, WORDS, random_model
 from transformer.config.text import TextConfig
 from transformer.config.vocabulary import EOS
 from transformer.sentences import Divided

@@ -17,9 +17,9 @@ from pipeline.extras.tracking import client as tracking
 from pipeline.extras.tracking import store, trainings
 from pipeline.extras.tracking.trainings import mirror_live, mirror_run, read_curve
 from pipeline.running.times import write_times
-from tests import in_process
-from tests.projects import ROOT
-from tests.searches import SEARCH, result
+from tests.support import in_process
+from tests.support.projects import ROOT
+from tests.support.searches import SEARCH, result
 from transformer.config.reading import UserError
 from transformer.files import write_json, write_lines
 

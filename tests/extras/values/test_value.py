@@ -14,8 +14,8 @@ from pipeline.extras.values.section import value_table
 from pipeline.extras.values.settings import value_run
 from pipeline.scoring.calibration import calibration
 from pipeline.settings.check import check
-from tests.decoding.prefixes import CPU, SOURCES, Ids, sharpened
-from tests.refusals import refused
+from tests.support.prefixes import CPU, SOURCES, Ids, sharpened
+from tests.support.refusals import refused
 from transformer import value
 from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS

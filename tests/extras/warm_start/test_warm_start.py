@@ -8,8 +8,8 @@ import torch
 
 from pipeline.extras.warm_start import warm_start
 from pipeline.settings.check import check
-from tests.back_translations import entry, with_runs
-from tests.refusals import refusals, refused, spoilt
+from tests.support.back_translations import entry, with_runs
+from tests.support.refusals import refusals, refused, spoilt
 from transformer.checkpoint import write_settings
 from transformer.files import sha256, write_json
 

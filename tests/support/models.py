@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.costs.flops import Lengths
-from tests.projects import ROOT
+from tests.support.projects import ROOT
 from transformer.files import write_json
 from transformer.vocabulary import Vocabulary
 

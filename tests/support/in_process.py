@@ -16,7 +16,7 @@ import pytest
 from dvc.repo import Repo
 from networkx import topological_sort
 
-from tests.projects import ROOT
+from tests.support.projects import ROOT
 
 
 def commands() -> dict[str, list[str]]:

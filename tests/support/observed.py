@@ -24,7 +24,7 @@ from dvc.repo import Repo
 from pipeline import code
 from pipeline.running import stage
 from pipeline.settings import params
-from tests.projects import ROOT
+from tests.support.projects import ROOT
 from transformer import checkpoint
 
 WATCHED = ("data", "models", "scores", "results", "reports", "text")  # and studies.yaml

@@ -7,7 +7,7 @@ from pathlib import Path
 from dvc.repo import Repo
 from ruamel.yaml import YAML
 
-from tests.projects import ROOT, Project
+from tests.support.projects import ROOT, Project
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"

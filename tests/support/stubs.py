@@ -18,7 +18,7 @@ from dvc.repo import Repo
 
 from pipeline import code
 from pipeline.orchestrating.project import read_settings_once
-from tests.projects import STAGES, Project, heeding_signals
+from tests.support.projects import STAGES, Project, heeding_signals
 
 AS_SCRIPT = """\
 if __name__ == "__main__":

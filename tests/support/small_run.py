@@ -13,8 +13,8 @@ from ruamel.yaml import YAML
 
 from pipeline.settings.params import load
 from pipeline.text.binarised import id_type, write_description, write_side
-from tests.pairs import Pairs
-from tests.projects import ROOT
+from tests.support.pairs import Pairs
+from tests.support.projects import ROOT
 from transformer.files import sha256
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}

@@ -1,6 +1,6 @@
 """Run a module like `python -m`, and kill it with SIGKILL just before a change of a file.
 
-    python -m tests.killed NUMBER FOLDER MODULE ARGUMENTS
+    python -m tests.support.killed NUMBER FOLDER MODULE ARGUMENTS
 
 NUMBER counts the changes of files in FOLDER from 0. If the module makes fewer changes, it runs to its end.
 """
@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from tests import forked
-from tests.projects import ROOT
+from tests.support import forked
+from tests.support.projects import ROOT
 
 
 def at_change(number: int, folder: Path, act: Callable[[], None]) -> None:
@@ -39,7 +39,7 @@ def kill(module: str, arguments: Sequence[str], folder: Path, environment: dict[
     number, status = 2 ** Random(module).randrange(6), 0
     while status != -signal.SIGKILL:
         command = [str(number), str(folder), module, *arguments]
-        status, said = forked.run("tests.killed", command, folder, {**environment, "PYTHONPATH": str(ROOT)})
+        status, said = forked.run("tests.support.killed", command, folder, {**environment, "PYTHONPATH": str(ROOT)})
         assert status == -signal.SIGKILL or (status == 0 and number), f"{module} failed or changed no file: {said}"
         number //= 2  # if it ended before
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import torch
 
-from tests.pairs import Pairs
+from tests.support.pairs import Pairs
 from transformer import fast
 from transformer.fast.dropout import Dropout
 from transformer.model import Transformer

@@ -12,9 +12,9 @@ from typing import Self
 from ruamel.yaml import YAML
 
 from pipeline import code
-from tests import forked
+from tests.support import forked
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
 FILES = (
@@ -97,7 +97,7 @@ class Project:
     def run(self, *arguments: str, status: int = 0, stdin: int | None = None, **environment: str) -> str:
         """Run a command, which must exit with `status`. Returns its output, including standard error.
 
-        In tests, DVC, Snakemake and the modules of `pipeline` are forks (tests/forked.py).
+        In tests, DVC, Snakemake and the modules of `pipeline` are forks (tests/support/forked.py).
         """
         command = self.command(*arguments, **environment)
         words = arguments[2:] if arguments[:2] == ("python", "-m") else arguments
