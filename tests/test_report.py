@@ -25,6 +25,7 @@ from sacrebleu.metrics import BLEU
 
 from pipeline import collect, report, result
 from pipeline.extras.export import model_card
+from pipeline.extras.export.__main__ import FORMATS
 from pipeline.orchestrating import results as terminal
 from pipeline.report import files_of
 from pipeline.reporting import changes, claims, decoder_facts, page, run_tables
@@ -806,7 +807,7 @@ def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(proje
     assert card().index("L^alpha, and") < card().index("30.0") and different not in card(kind="transformer")
     for settings, kinds in ({}, ()), ({"alpha": 2.0}, ("ctranslate2",)), ({"beam": 1}, ("marian", "ctranslate2")):
         decoding = dataclasses.replace(power, **settings)
-        assert tuple(kind for kind in model_card.USE if different in card(kind=kind, decoding=decoding)) == kinds
+        assert tuple(kind for kind in FORMATS if different in card(kind=kind, decoding=decoding)) == kinds
     assert "input is normalised" in card(kind="transformer")
     copied = shutil.copytree(folder, "other/run/average")
     others = card(Path(copied)), card(step=8), card(decoding=dataclasses.replace(PAPER, alpha=1.0)), card(stale=True)

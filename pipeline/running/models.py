@@ -46,6 +46,12 @@ def label_of(name: str) -> str:
     return folder.parent.name if folder.name == "average" else folder.name
 
 
+def run_of(folder: Path) -> str | None:
+    """Return the run of this project whose average is in `folder`, or None."""
+    run = label_of(str(folder))
+    return run if folder.resolve() == Path("models", run, "average").resolve() else None
+
+
 def decoding_of(name: str) -> DecodingConfig:
     if is_folder(name):
         return PAPER

@@ -29,7 +29,7 @@ from torch import Tensor
 from pipeline.commands.status import not_done
 from pipeline.extras.export.model_card import card
 from pipeline.running import stage
-from pipeline.running.models import NAMED, STEP, decoding_of, folder_of, label_of, weights_of
+from pipeline.running.models import NAMED, STEP, decoding_of, folder_of, run_of, weights_of
 from transformer import hub
 from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
@@ -223,9 +223,8 @@ def main(arguments: argparse.Namespace) -> None:
         require_exportable(model.config, source)
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
-    run = label_of(str(source))
-    own = source.resolve() == Path("models", run, "average").resolve()  # the model of a run of this project
-    if stale := not_done(run).get(run) if own else None:
+    run = run_of(source)
+    if stale := not_done(run).get(run) if run else None:
         print(f"export: {stale}, so the model card has neither scores nor data", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / VOCABULARY, folder, decoding)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from pipeline.running.models import run_of
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.languages import language_of
 from pipeline.settings.params import load, text_corpus
@@ -33,89 +34,14 @@ STEPS = {
 }
 
 HIGH = 1.2  # an alpha up to this left no difference in 400 lines
-SEARCH = ("beam", "penalty", "alpha", "extra_length")  # the settings that `USE` shows
-USE = {
-    "transformer": """\
-from transformer import Translator
-
-translate = Translator.from_pretrained(".")
-settings = {"beam": {{ beam }}, "penalty": "{{ penalty }}", "alpha": {{ alpha }}, "extra_length": {{ extra_length }}}
-print(translate(["A sentence."], **settings))""",
-    "marian": """\
-from transformers import MarianMTModel, MarianTokenizer
-
-tokenizer, model = MarianTokenizer.from_pretrained("."), MarianMTModel.from_pretrained(".")
-batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
-longest = batch["input_ids"].shape[1] + {{ extra_length }}
-print(tokenizer.batch_decode(model.generate(**batch, max_length=longest), skip_special_tokens=True))""",
-    "ctranslate2": """\
-import ctranslate2, sentencepiece
-
-model = ctranslate2.Translator(".", compute_type="float32")
-pieces = sentencepiece.SentencePieceProcessor(model_file="vocabulary.model")
-batch = pieces.encode(["A sentence."], out_type=str)
-limits = {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(map(len, batch)) + {{ extra_length }}}
-results = model.translate_batch(batch, beam_size={{ beam }}, patience={{ beam }}, length_penalty={{ alpha }}, **limits)
-print([pieces.decode(result.hypotheses[0]) for result in results])""",
-}
-CARD = """\
----
-{% if languages %}
-language: {{ codes | tojson }}
-{% endif %}
-pipeline_tag: translation
-{% if difference %}
-# {{ difference }}
-{% endif %}
-{% for key, value in index.items() %}
-{{ key }}: {{ value }}
-{% endfor %}
----
-
-# {{ name }}{{ " (" ~ languages | join(" to ") ~ ")" if languages else "" }}
-
-A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762) that translates one sentence at a time.
-
-## Use
-
-```python
-{{ code }}
-```
-
-The input {{ state }}.
-{% if kind == "marian" %}
-`>>xx<<` at the beginning of a line is taken for a language code and removed.
-{% endif %}
-{% if tried %}
-
-Tried with {{ tried }}.
-{% endif %}
-
-## Data
-
-Training data: {{ what }}. Licence: {{ licence }}.
-
-## Scores
-
-{% if difference %}
-{{ difference }}
-
-{% endif %}
-{% if scores %}
-Test set, {{ "{:,}".format(scores.pairs) }} pairs, from results/{{ name }}.json; intervals are 95% by bootstrap.
-
-| measure | score | interval | signature |
-|---|---:|---|---|
-{% for measure, cell in scores.metrics.items() %}
-{% set interval = (cell.low | rounded) ~ " to " ~ (cell.high | rounded) if cell.low is not none else "" %}
-| {{ measure }} | {{ cell.score | rounded }} | {{ interval }} | `{{ cell.signature | replace("|", "\\\\|") }}` |
-{% endfor %}
-{% else %}
-No score of these weights with these settings of the search is recorded.
-{% endif %}
-"""
-JINJA = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-JINJA.filters["rounded"] = rounded
+SEARCH = ("beam", "penalty", "alpha", "extra_length")  # the settings that the card shows
+CARD = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    trim_blocks=True,
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+)
+CARD.filters["rounded"] = rounded
 
 
 def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -123,9 +49,8 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Mapping[str, Any] 
 
     `description` is the metadata of the weights: the averaged steps.
     """
-    run = folder.resolve().parent.name
-    known = content(Path("results", f"{run}.json"))
-    if known is None or folder.resolve() != Path("models", run, "average").resolve():
+    run = run_of(folder)
+    if not run or (known := content(Path("results", f"{run}.json"))) is None:
         return None
     settings = within(known, "training", "settings", "model") or {}
     same_model = read_saved(ModelConfig, settings, f"results/{run}.json") == read_settings(folder).model
@@ -182,12 +107,12 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
     scores, used = within(known, "score", "test", "average"), within(known, "translations", "settings", "decoding") or {}
     if any(used.get(key) != getattr(decoding, key) for key in SEARCH):
         scores = None
-    return JINJA.from_string(CARD).render(
+    return CARD.get_template("card.md").render(
         name=known["run"] if known else "A Transformer",
         languages=text.languages if text else None,
         codes=[*map(language_of, text.languages)] if text else None,
         index=indexed(known, licence, scores) if known else {},
-        code=JINJA.from_string(USE[kind]).render(vars(decoding)),
+        decoding=decoding,
         kind=kind,
         state=normalised(text, kind),
         difference=difference_of(kind, decoding),
