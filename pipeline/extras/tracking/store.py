@@ -4,6 +4,7 @@ Without MLFLOW_TRACKING_URI the store is `mlflow.db` in the current folder, wher
 """
 
 import contextlib
+import math
 import os
 import re
 import sqlite3
@@ -85,13 +86,13 @@ def record(
     name: str,
     identity: Mapping[str, str],
     status: str,
-    params: Mapping[str, Any],
-    tags: Mapping[str, str],
-    metrics: Mapping[str, float],
+    settings: Mapping[str, Any],
+    facts: Mapping[str, Mapping[str, Any]],
     curve: Curve,
 ) -> str:
     """Write what the run with the tags `identity` lacks, and its status. Returns the identifier of the run.
 
+    `facts` has groups of values, which may be nested: the finite numbers become metrics, and the texts tags.
     A run whose curve has other values at the same steps is of another training: the code was edited, or an attempt was
     killed and its repetition was not exact. It is kept, and a new run is written.
     """
@@ -109,11 +110,24 @@ def record(
         run, known = client.create_run(experiment, tags=dict(identity), run_name=name), {}
     run_id, now = run.info.run_id, int(time.time() * 1000)
     points = [Metric(key, value, now, step) for (key, step), value in curve.items() if (key, step) not in known]
+    found = [(group, *leaf) for group, values in facts.items() for leaf in leaves(values)]
+    numbers = {f"{group}/{key}": float(value) for group, key, value in found if type(value) in (int, float)}
+    metrics = {key: value for key, value in numbers.items() if math.isfinite(value)}
     points += [Metric(key, value, now, 0) for key, value in metrics.items() if run.data.metrics.get(key) != value]
-    labels, settings = [RunTag(*each) for each in tags.items()], [Param(key, str(of)) for key, of in params.items()]
-    client.log_batch(run_id, points, settings, labels)
+    tags = {key: value for _, key, value in found if isinstance(value, str)}
+    params = [Param(key, str(value)) for key, value in leaves(settings)]
+    client.log_batch(run_id, points, params, [RunTag(*each) for each in tags.items()])
     if status == "RUNNING":
         client.update_run(run_id, status)
     elif run.info.status != "FINISHED":
         client.set_terminated(run_id, status)
     return run_id
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in nested mappings, with dotted names. `_` replaces each character that MLflow does not allow."""
+    if not isinstance(value, Mapping):
+        yield re.sub(r"[^\w./ -]", "_", name), value
+    else:
+        for key, item in value.items():
+            yield from leaves(item, f"{name}.{key}" if name else str(key))

@@ -10,11 +10,10 @@ mirrors a training until its standard input ends. `following` in client.py start
 import json
 import logging
 import math
-import re
 import select
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +49,21 @@ def mirror_live(run: str, training: Mapping[str, Any], log: Path, last: bool) ->
     """
     if curve := read_curve(log):
         finished = max(step for _, step in curve) >= training["settings"]["training"]["steps"]
-        mirror_training(run, training, curve, "RUNNING" if not last else "FINISHED" if finished else "KILLED", {}, {})
+        mirror_training(run, training, curve, "RUNNING" if not last else "FINISHED" if finished else "KILLED")
 
 
-def mirror_training(
-    run: str, training: Mapping[str, Any], curve: Curve, status: str, timing: Mapping[str, Any], flops: Mapping[str, Any]
-) -> str:
+def mirror_training(run: str, training: Mapping[str, Any], curve: Curve, status: str, **facts: Mapping[str, Any]) -> str:
     settings = training["settings"]
     known = {key: value for key, value in training.items() if key != "settings"}
     identity = {"run": run, "key": digest([settings, training["data_sum"]])}
-    metrics = numbers("training", known) | numbers("timing", timing) | numbers("flops", flops)
-    return record(run, identity, status, dict(leaves(settings)), texts(known) | texts(timing), metrics, curve)
+    return record(run, identity, status, settings, {"training": known, **facts}, curve)
 
 
 def mirror_trained(folder: Path) -> str:
     """Mirror the training of a run, scores/RUN, without its decoding. Returns the identifier of its run in MLflow."""
     run, training, curve = folder.name, read_json(folder / "training.json"), read_curve(folder / "training.jsonl")
-    return mirror_training(run, training, curve, "FINISHED", training_times(run), content(folder / "flops.json") or {})
+    facts = {"timing": training_times(run), "flops": content(folder / "flops.json") or {}}
+    return mirror_training(run, training, curve, "FINISHED", **facts)
 
 
 def mirror_run(folder: Path) -> None:
@@ -76,9 +73,8 @@ def mirror_run(folder: Path) -> None:
         return
     settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since
     timing = read_times(Path("work/times", run, "decoding.json"), path) or {}
-    score, identity = content(folder / "score.json") or {}, {PARENT: parent, "run": run, "key": digest(settings)}
-    metrics = numbers("decoding", decoding) | numbers("timing", timing) | numbers("score", score)
-    record(f"{run}: decoding", identity, "FINISHED", dict(leaves(settings)), texts(timing) | texts(score), metrics, {})
+    facts = {"decoding": decoding, "timing": timing, "score": content(folder / "score.json") or {}}
+    record(f"{run}: decoding", {PARENT: parent, "run": run, "key": digest(settings)}, "FINISHED", settings, facts, {})
 
 
 def mirror_search(path: Path) -> None:
@@ -86,16 +82,15 @@ def mirror_search(path: Path) -> None:
     found = read_json(path)
     name, trials = found["name"], found["trials"]
     settings = {key: value for key, value in found["search"].items() if key != "trials"}
-    metrics = {"search/best": trials[found["best"]["trial"]]["value"]} if found["best"] else {}
+    best = {"best": trials[found["best"]["trial"]]["value"]} if found["best"] else {}
     # By the settings alone, a search after a change of the code would be the run of the search before it.
     identity = {"run": name, "key": digest([settings, found["data_sum"], trials[0]])}
-    parent = record(name, identity, "FINISHED", dict(leaves(settings)), {}, metrics, {})
+    parent = record(name, identity, "FINISHED", settings, {"search": best}, {})
     for trial in trials:
-        tags = {key: trial[key] for key in ("state", "why") if trial[key]}
         curve = {("dev_loss", int(step)): loss for step, loss in trial["dev_losses"]}
-        value = {} if trial["value"] is None else {"trial/value": trial["value"]}
+        ended = {key: trial[key] for key in ("state", "why", "value") if trial[key] not in (None, "")}
         identity = {PARENT: parent, "run": name, "trial": str(trial["trial"]), "key": digest(trial)}
-        record(f"{name}: trial {trial['trial']}", identity, "FINISHED", trial["settings"], tags, value, curve)
+        record(f"{name}: trial {trial['trial']}", identity, "FINISHED", trial["settings"], {"trial": ended}, curve)
 
 
 def read_curve(log: Path) -> Curve:
@@ -106,25 +101,6 @@ def read_curve(log: Path) -> Curve:
         step = values.pop("step")
         curve |= {(name, step): float(value) for name, value in values.items() if math.isfinite(value)}
     return curve
-
-
-def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values in nested mappings, with dotted names. `_` replaces each character that MLflow does not allow."""
-    if not isinstance(value, Mapping):
-        yield re.sub(r"[^\w./ -]", "_", name), value
-    else:
-        for key, item in value.items():
-            yield from leaves(item, f"{name}.{key}" if name else str(key))
-
-
-def numbers(group: str, values: Mapping[str, Any]) -> dict[str, float]:
-    """The finite numbers in `values`, named GROUP/NAME."""
-    found = {name: value for name, value in leaves(values) if type(value) in (int, float)}
-    return {f"{group}/{name}": float(value) for name, value in found.items() if math.isfinite(value)}
-
-
-def texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: value for name, value in leaves(values) if isinstance(value, str)}
 
 
 if __name__ == "__main__":
