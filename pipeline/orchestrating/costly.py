@@ -36,7 +36,8 @@ def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
     """
     light, heavy = dict[str, str](), dict[str, str]()
     if stage.changed_stage():
-        (light if options(stage.cmd) == options(recorded_command(stage)) else heavy)["its command"] = "changed"
+        recorded = within(stage.dvcfile._lockfile.load(), "stages", stage.name, "cmd") or ""  # "": it has no entry
+        (light if options(stage.cmd) == options(recorded) else heavy)["its command"] = "changed"
     for entry in (*stage.deps, *stage.outs):
         for path, change in entry.status().items():
             if path == (code.FOLDER / stage.name.partition("@")[0]).as_posix():
@@ -57,11 +58,6 @@ def options(command: str | list[str]) -> list[str]:
     steps = [command] if isinstance(command, str) else command
     words = [shlex.join(shlex.split(step)) for step in steps if not step.endswith(".check")]
     return [re.sub(r"^python -m pipeline[.\w]+", "", each) for each in words]
-
-
-def recorded_command(stage: PipelineStage) -> str | list[str]:
-    """Return the command of a stage in dvc.lock. It is empty if dvc.lock has no entry of the stage."""
-    return within(stage.dvcfile._lockfile.load(), "stages", stage.name, "cmd") or ""
 
 
 def as_trained(run: str) -> bool:

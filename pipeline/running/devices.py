@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,8 @@ def claim(number: int) -> None:
     Takes free GPUs first. If too few are free, it also takes GPUs that another stage uses.
     """
     gpus = visible()
-    free: list[str] = []
-    for gpu in gpus:
-        if len(free) < number and locked(gpu):
-            free.append(gpu)
-    shared = [gpu for gpu in gpus if gpu not in free][: max(0, number - len(free))]
+    free = [*islice(filter(locked, gpus), number)]
+    shared = [gpu for gpu in gpus if gpu not in free][: number - len(free)]
     if shared:
         warn(f"GPU {', '.join(shared)}: shared with another stage, because no other GPU is free")
     if number:

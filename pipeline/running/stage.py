@@ -6,7 +6,6 @@ status.
 
 import argparse
 import contextlib
-import hashlib
 import io
 import os
 import select
@@ -25,6 +24,7 @@ from pipeline.running.unchanged import AGAIN, CODE, inputs, require_recorded, re
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from transformer.config.reading import UserError
+from transformer.files import digest
 
 OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages but `code`
 REPLACED = ("data", "models", "scores", "work")  # in these, stages replace whole folders
@@ -36,9 +36,8 @@ def run(
     parser: argparse.ArgumentParser,
     checked: bool = True,
     remedy: str = AGAIN,
-    require: Callable[[argparse.Namespace], None] = lambda arguments: None,
 ) -> None:
-    """Parse the arguments, call `require` and then `main` with them, and exit with the status that `main` returns.
+    """Parse the arguments, call `main` with them, and exit with the status that it returns.
 
     If `checked`, the stage starts only if all settings in params.yaml are valid, including those that it does not use.
     It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it starts only with the recorded code, and fails
@@ -60,7 +59,6 @@ def run(
         if checked and not first:
             begun(parser.prog)
         arguments.code = before.get(CODE, "")
-        require(arguments)
         with measuring_of(before) as ended:
             status = main(arguments)
             if not status and os.environ.get("RANK", "0") == "0":  # of several workers, the first one reports a change
@@ -106,8 +104,11 @@ def begun(prog: str) -> dict[str, Any]:
     if name:
         require_within()
         require_all_resolved()
-    if before and "RANK" not in os.environ:  # the launcher of a worker has asked
-        confirm_long(name, before[CODE])
+    # The launcher of a worker has asked.
+    if before and "RANK" not in os.environ and durations.seconds_of(name) > durations.LONG:
+        from pipeline.orchestrating.costly import confirm_started  # imports DVC, which takes a second
+
+        confirm_started(name, digest(before[CODE]))
     claim_for(prog, params)
     return before
 
@@ -116,19 +117,7 @@ def measuring_of(before: dict[str, Any]) -> AbstractContextManager[list[Any]]:
     """Return what measures a stage that DVC runs, given its inputs. A worker is not measured."""
     if not before or "RANK" in os.environ:
         return contextlib.nullcontext([])
-    return durations.measured(os.environ["DVC_STAGE"], digest_of(before[CODE]))
-
-
-def digest_of(described: str) -> str:
-    return hashlib.sha256(described.encode()).hexdigest()
-
-
-def confirm_long(stage: str, described: str) -> None:
-    """Ask before a long stage runs again. Raises UserError if it may not."""
-    if durations.seconds_of(stage) > durations.LONG:
-        from pipeline.orchestrating.costly import confirm_started  # imports DVC, which takes a second
-
-        confirm_started(stage, digest_of(described))
+    return durations.measured(os.environ["DVC_STAGE"], digest(before[CODE]))
 
 
 def open_missing() -> None:
@@ -188,12 +177,13 @@ def script(
     for option in options.split():
         parser.add_argument(f"--{option}", type=Path, required=True)
 
-    def require(arguments: argparse.Namespace) -> None:
+    def started(arguments: argparse.Namespace) -> int | None:
         if prog not in ("collect", "report"):  # which replace no folder
             for folder in [arguments.out, *([arguments.test] if prog == "download" else [])]:
                 require_replaceable(folder)
+        return main(arguments)
 
-    run(main, parser, remedy=remedy, require=require)
+    run(started, parser, remedy=remedy)
 
 
 def require_replaceable(folder: Path) -> None:
