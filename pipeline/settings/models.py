@@ -6,7 +6,6 @@ from typing import Any
 from pipeline.settings.languages import same
 from pipeline.settings.params import languages
 from pipeline.settings.registry import parts
-from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 
 
@@ -31,17 +30,6 @@ def require_reverse(params: Mapping, model: str, corpus: str, where: str) -> Non
     """Raise UserError unless a run or its model folder translates in the reverse direction of `corpus`."""
     source, target = languages(params, corpus)
     require_languages(params, model, (target, source), where)
-
-
-FREE = ("dropout", "attention_dropout", "relu_dropout")  # settings with which the same weights compute the same function
-
-
-def require_same(found: ModelConfig, wanted: ModelConfig, model: str, where: str) -> None:
-    """Raise UserError if a model cannot begin with the weights of `model`, which has the settings `found`."""
-    free = (*FREE, "max_positions") if found.positions == "sinusoidal" else FREE
-    pairs = {key: (value, vars(wanted)[key]) for key, value in vars(found).items() if key not in free}
-    if differ := [f"{key} is {ours} here and {its} in {model}" for key, (its, ours) in pairs.items() if its != ours]:
-        raise UserError(f"{where}: {'; '.join(differ)}; equal values are expected, as a run begins with its weights")
 
 
 def require_languages(params: Mapping, model: str, expected: tuple[str, str], where: str) -> None:

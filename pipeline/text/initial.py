@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.settings.models import require_same
+from pipeline.settings.selection import require_same
 from pipeline.text.binarised import DESCRIPTION, INITIAL, describe, require_whole
 from transformer.checkpoint import load_weights, read_tensors
 from transformer.config.model import ModelConfig

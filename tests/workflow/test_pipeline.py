@@ -133,6 +133,10 @@ def test_rooms_of_the_pipeline_import_one_way():
                 assert order[room(module)] < order[room(here)], f"{here} imports {module}"
         named = re.findall(r"pipeline[./]extras[./][a-z]\w*", path.read_text(encoding="utf-8"))
         assert not named or room(here) == "extras", f"{here} names {named[0]}"
+    digested = {stage: code.closure(script) for stage, script in code.scripts().items()}
+    asking = {stage for stage, found in digested.items() if any("extras" in path.parts for path in found)}
+    of_core = {stage for stage, script in code.scripts().items() if "extras" not in script.parts}
+    assert asking & of_core == {"collect", "report"}, "an edit of an extra makes no training stale"
 
 
 # DVC and Snakemake together

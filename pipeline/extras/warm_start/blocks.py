@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pipeline.settings.models import require_languages, require_same
+from pipeline.settings.models import require_languages
 from pipeline.settings.params import languages
 from pipeline.settings.registry import CORPUS, Block
-from pipeline.settings.selection import run_settings
+from pipeline.settings.selection import require_same, run_settings
 from transformer.config.reading import Pattern, UserError, shown
 
 FOLDER = "[A-Za-z0-9][A-Za-z0-9_.-]*"
