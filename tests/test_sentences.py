@@ -30,10 +30,12 @@ de Dr. med. Huber und Dr. rer. nat. Eva Maier kamen mit Dipl.-Ing. Lang.| Siehe 
 de 1. Der Mann liest.| 2. Die Frau schläft.| Auf diese Art.| Tom lacht ...| Und jetzt?
 fr « Viens ! »| Puis elle partit.| « Où ? », dit M. Dupont.| Il a ri… et Mme Roy aussi.
 fr Il aime les fruits, p. ex. les pommes, etc.| Elle est née en 50 av. J.-C. à Rome.| J.-P. Sartre écrit.| Quoi ?!| Rien.
+fr Selon l'art. 5 et l’art. 7 de la loi, M. Dupont paie.| L'hiver vient.
 es ¿Qué hora es?| ¡No sé!| El Sr. Gómez y la Dra. Ruiz viven en EE. UU. desde 1990.| «¡Ven!»| Luego se fue.
 it Il sig. Rossi e la dott.ssa Bianchi comprano mele, pere, ecc.| Poi vanno via.| «Dove?»| Non lo so.
+it Ai sensi dell'art. 5 e dell’Art. 7 della legge vale.| L'uomo legge.
 pt O Sr. Silva e a Dra. Lima, p. ex., leram o art. 5.| Depois saíram.| “Onde?”| Ela riu.
-nl Dhr. De Vries kocht bijv. Appels, d.w.z. fruit.| Hij ging weg.| Mevr. Smit bleef.
+nl Dhr. De Vries kocht bijv. Appels, d.w.z. fruit.| Hij ging weg.| 's Avonds las hij.| ’t Is koud.| Mevr. Smit bleef.
 sv Han köpte bl.a. Äpplen, t.ex. Gravenstein, den 3. maj.| Hon gick.| S:t Erik var kung.
 da Han kom d. 3. maj, f.eks. Med toget.| Hun gik.| Kl. 10.30 kom dr. Hansen.
 fi Hän tuli 3. lokakuuta, esim. Turkuun.| Sitten hän lähti klo 10.| Hän on 78.
@@ -49,7 +51,9 @@ ur وہ آیا۔| پھر گیا۔| کیوں؟| ہاں!
 ar ذهب د. أحمد إلى البيت.| ثم عاد.| لماذا؟| نعم!
 he הוא בא.| היא הלכה.| למה?| ככה!
 zh 他说：“你好！”|他走了。|真的？|是的……很好。|“好。”|价格是3.14元。
+zh 今天是2020年。|2021年快到了！|（他走了。）|(她来了。)|3月。
 ja 漢字を読む。|「本当？」と言う。|なに？！|はい。| 『はい。』|次の文（例）。|終わり
+ja 2020年です。|2021年です。|実験した．|結果は３．１４で，Ａ．Ｂ．Ｃ社と同じ．|「次．」と言う．
 ko 그는 왔다.| 그녀는 갔다.| 왜?| 3.5초 걸렸다.
 hy Նա եկավ։| Հետո գնաց։
 am እሱ መጣ።| ከዚያ ሄደ።| ለምን?

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from unicodedata import category
 
 from transformer.abbreviations import WORDS
 from transformer.languages import language_of
@@ -20,10 +21,11 @@ from transformer.languages import language_of
 BREAK = re.compile(r"([\n\r\v\f\x85\u2028\u2029]\s*)")
 WIDE = "。！？｡।॥။។"  # no white space has to follow these
 CERTAIN = WIDE + "؟۔։።፧፨།᱾᱿᠃꯫⸮"
+STOP = "．"  # of wide characters; after a digit or a capital letter it is a decimal point, or ends a number or an initial
 CLOSERS = "[\"'”’»›)\\]}」』）］】》〉]|(?<![。！？｡])[“‘«‹]"
-END = re.compile(rf"([.!?…‼⁇⁈⁉;\u037e{CERTAIN}]+|፡፡)((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
+END = re.compile(rf"([.!?…‼⁇⁈⁉;\u037e{CERTAIN}]+|(?<![\dＡ-Ｚ]){STOP}|፡፡)((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
 START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w+)")
-LETTERED = re.compile(r"\(?\w{1,3}\)\s")
+SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sentence in small letters: (a), or 's before Avonds
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
 ROMAN = re.compile(r"[IVXLC]{2,}")
 NEAR = 64  # characters before and after a mark that are looked at
@@ -59,7 +61,7 @@ def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool
     if not gap:
         after = line[found.end()]
         quoted = closers and "\u3041" <= after <= "\u309f"  # 「...」と goes on
-        return mark[-1] in WIDE and not quoted and (after.isalpha() or after in "「『（“‘《【")
+        return mark[-1] in WIDE + STOP and not quoted and (after.isalnum() or category(after) in ("Ps", "Pi"))
     if mark.strip(";\u037e") == "" and code != "el":
         return False
     if not (start := START.match(line, found.end(), found.end() + NEAR)):
@@ -67,7 +69,7 @@ def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool
     word = start[1]
     if mark[-1] in CERTAIN or mark == "፡፡":
         return True
-    lower = cased and word[0].islower() and word == word.lower() and not LETTERED.match(line, found.end())
+    lower = cased and word[0].islower() and word == word.lower() and not SMALL.match(line, found.end())
     if lower or line[found.start() - 1] in "([":
         return False
     if mark != ".":
@@ -86,6 +88,7 @@ def point_ends(before: str, word: str, code: str) -> bool:
     names = [last]
     while earlier and len(part := earlier.pop()) <= 4 and part.endswith("."):
         names.append(part + names[-1])  # z. B. is z.B
+    names.append(re.split("['’]", last)[-1])  # l'art
     names += [name.replace(name[0], name[0].lower(), 1) for name in names if len(name) > 1 and name[0].isupper()]
     counted = last.endswith("str") or any(name in numbered for name in names)  # Hauptstr. 5
     if any(name in never for name in names) or (counted and (number or ROMAN.fullmatch(word))):
