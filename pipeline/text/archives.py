@@ -9,6 +9,7 @@ import bz2
 import contextlib
 import difflib
 import gzip
+import io
 import lzma
 import re
 import tarfile
@@ -31,9 +32,39 @@ LARGEST = 1 << 36  # bytes; 64 GiB, ten times the longest side of WMT14
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError, ValueError)
 PACKED: dict[bytes, Callable[[Any], Any]] = {  # the first bytes, as a regular expression
     rb"\x1f\x8b": gzip.open,
-    rb"\xfd7zXZ\0": lzma.open,
-    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": bz2.open,
+    rb"\xfd7zXZ\0|\x5d\0\0": lambda packed: io.BufferedReader(Streams(packed, lzma.LZMADecompressor)),
+    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": lambda packed: io.BufferedReader(Streams(packed, bz2.BZ2Decompressor)),
 }
+
+
+class Streams(io.RawIOBase):
+    """The content of one or several compressed streams, with zeros as padding after each.
+
+    lzma.open and bz2.open end in silence at such zeros, and at a stream whose first bytes are damaged.
+    """
+
+    def __init__(self, packed: Any, decompressor: Callable[[], Any]) -> None:
+        self.packed, self.decompressor, self.current = packed, decompressor, decompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        while not data:
+            given = b""
+            if self.current.eof:
+                given = self.current.unused_data.lstrip(b"\0")
+                while not given and (more := self.packed.read(CHUNK)):
+                    given = more.lstrip(b"\0")
+                if not given:
+                    break
+                self.current = self.decompressor()
+            elif self.current.needs_input and not (given := self.packed.read(CHUNK)):
+                raise EOFError("its end is missing")
+            data = self.current.decompress(given, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 @contextlib.contextmanager
@@ -59,7 +90,7 @@ class Unpacked:
         with undamaged(label):
             start = packed.peek(HEAD)
             opener = next((opener for bytes_, opener in PACKED.items() if re.match(bytes_, start)), None)
-            if opener is None and label.endswith((".gz", ".tgz", ".xz", ".txz", ".bz2")):
+            if opener is None and label.endswith((".gz", ".tgz", ".xz", ".txz", ".lzma", ".bz2")):
                 raise UserError(f"{label} is damaged or truncated: it begins with {start[:12]!r}")
             self.stream = opener(packed) if opener else packed
             self.head = self.stream.peek(HEAD)[:HEAD]

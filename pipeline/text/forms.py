@@ -125,9 +125,8 @@ def unmarked(beginning: bytes, label: str) -> bytes:
     mark = next((mark for mark in MARKS if beginning.startswith(mark)), b"")
     if MARKS.get(mark, "utf-8") != "utf-8":
         raise UserError(f"{label} is {MARKS[mark]}; convert it by iconv -f {MARKS[mark]} -t utf-8")
-    for pattern, opener in PACKED.items():
-        if re.match(pattern, beginning):
-            raise UserError(f"{label} is compressed by {opener.__module__}; unpack it before, as by zcat, xzcat or bzcat")
+    if any(re.match(pattern, beginning) for pattern in PACKED):
+        raise UserError(f"{label} is compressed; unpack it before, as by zcat, xzcat or bzcat")
     if b"\0" in beginning:
         require_plain(beginning, label)
     return beginning.removeprefix(mark)

@@ -1,10 +1,12 @@
 """Untrusted archives: only the named members are read, and no file is written."""
 
+import bz2
 import gzip
 import io
 import lzma
 import random
 import tarfile
+from functools import partial
 
 import pytest
 
@@ -194,6 +196,20 @@ def flipped(whole, place):
 def encrypted(whole):
     """The zip file with the marks of encryption at its first member."""
     return flipped(flipped(whole, 6), whole.index(b"PK\x01\x02") + 8)
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lzma.compress, bz2.compress, partial(lzma.compress, format=lzma.FORMAT_ALONE)]
+)
+def test_all_streams_of_a_compressed_file_are_read_and_none_is_left_out_in_silence(tmp_path, pack):
+    parts, path = [pack(b"%d\n" % number) for number in range(3)], tmp_path / "text"
+    for padding in (b"", bytes(4), bytes(1 << 21)):  # as in section 2.2 of the .xz file format
+        path.write_bytes(padding.join([*parts, b""]))
+        assert plain(path) == b"0\n1\n2\n"
+    for damaged in (parts[0] + flipped(parts[1], 0), parts[0] + bytes(4) + b"text", parts[0] + parts[1][:5]):
+        path.write_bytes(damaged)
+        with refused("text is damaged or truncated"):
+            plain(path)
 
 
 @pytest.mark.parametrize("name", WHOLE)
