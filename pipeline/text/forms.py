@@ -5,7 +5,6 @@
 
 import codecs
 import functools
-import html
 import io
 import itertools
 import json
@@ -20,6 +19,7 @@ from pipeline.text.archives import HEAD, PACKED, Unpacked, refuse_bomb, undamage
 from pipeline.text.plain import SGM, foreign, notice, require_plain, shifted
 from pipeline.text.sets import lines_of, refuse_long
 from pipeline.text.transfer import say
+from transformer.cleaning import resolve_references
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]
@@ -51,7 +51,7 @@ def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     if len(segments) != opened or not opened:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
     for segment in segments:  # bytes that are not UTF-8 are passed on
-        yield line(html.unescape(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
+        yield line(resolve_references(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
 
 
 def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
@@ -239,7 +239,8 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
         fields = list(file.schema_arrow.empty_table().flatten().schema)
         names = [each.name.removeprefix("translation.") for each in fields]
         sides = [fields[at] for side in columns(names, languages) for at in side]
-        if not sides or any(side.type not in (pyarrow.string(), pyarrow.large_string()) for side in sides):
+        kinds = [side.type.value_type if pyarrow.types.is_dictionary(side.type) else side.type for side in sides]
+        if not sides or not {"string", "large_string", "string_view"}.issuperset(map(str, kinds)):
             given = ", ".join(f"{each.name} ({each.type})" for each in fields)
             raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {given}")
         for batch in file.iter_batches(1024, columns=[side.name for side in sides]):
@@ -261,6 +262,7 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
                 parser.feed(chunk)
                 since += len(chunk)  # bytes since the end of a unit
                 for event, element in parser.read_events():
+                    element.tag = element.tag.rpartition("}")[2]  # without its namespace
                     if event == "start" and element.tag == "body":
                         body = element
                     elif event == "end" and element.tag == "tu":

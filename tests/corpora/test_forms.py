@@ -98,6 +98,9 @@ PAIRED = {
         ([("FR-fr", "x"), ("de-CH", de), ("EN_us", en)] for en, de in zip(ENGLISH, GERMAN)),
         '<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
     ),
+    "tmx, in a namespace": tmx([("en", en), ("de", de)] for en, de in zip(ENGLISH, GERMAN)).replace(
+        b"<tmx ", b'<tmx xmlns="http://www.lisa.org/tmx14" '
+    ),
     "zip": zipped(("README", b"?"), ("C.de-en.en", plain(ENGLISH)), ("C.de-en.de", plain(GERMAN))),
     "parquet": parquet({"translation": [{"de": de, "en": en} for en, de in zip(ENGLISH, GERMAN)]}),
     "parquet, flat": parquet({"id": list(range(99)), "de": GERMAN, "en": ENGLISH}),
@@ -141,6 +144,7 @@ def test_a_table_is_read_by_the_columns_that_are_stated(collected, capsys, kind)
         ({"columns": ["laser", "tls"]}, "0 columns are named 'tls'; did you mean 'tl'?"),
         ({"columns": [2, 3], "score": 2, "least": 1}, "text/my: row 1, column 2: 'sl' is not a number"),
         ({"columns": [1, 2], "least": 1}, "columns: (1, 2) is not possible; tsv with columns, and score with least"),
+        ({"columns": [2, 2]}, "columns: (2, 2) is not possible; two columns are expected, of the source and of the target"),
         ({"columns": [0, 2]}, "columns[0]: 0 is not possible; the number of a column, from 1, or its name"),
     ],
 )
@@ -419,7 +423,7 @@ SGM = """<refset setid="newstest2014" srclang="any" trglang="de">
 <seg id="1"> Standard &amp; Poor&apos;s </seg>
 </hl><p>
 <SEG id="2">a &quot;b&quot;
-c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg>
+c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg><seg>AT&T ?a=1&copy=2</seg>
 </p></doc></refset>
 """
 
@@ -427,7 +431,7 @@ c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg>
 def test_sgm_gives_its_segments_one_a_line():
     for head in ("", '<?xml version="1.0"?>\n', "<!DOCTYPE mteval SYSTEM 'x'>\n"):
         found = b"".join(text(stream((head + SGM).encode()))).decode()
-        assert found == 'Standard & Poor\'s\na "b" c\n\n<d> \u2028 e\n'
+        assert found == 'Standard & Poor\'s\na "b" c\n\n<d> \u2028 e\nAT&T ?a=1&copy=2\n'
     assert b"".join(text(stream("<seg>für</seg>".encode("latin-1")), "latin-1")).decode() == "für\n"
 
 
@@ -448,7 +452,8 @@ def test_chunks_may_divide_characters_and_the_byte_order_mark(monkeypatch, chunk
 
 def test_parquet_gives_trimmed_lines_and_leaves_bytes_that_are_no_utf_8_to_normalise(tmp_path):
     path, rows = tmp_path / "a.parquet", [{"de": "für\r\nzwei\ndrei ", "en": "for"}, {"de": "", "en": "\u2028x"}]
-    for kind in (pyarrow.string(), pyarrow.large_string()):
+    strings = (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view())
+    for kind in (*strings, pyarrow.dictionary(pyarrow.int32(), pyarrow.string())):  # pandas writes categories so
         path.write_bytes(structs(rows, kind))
         found = [(b"for\n", "für zwei drei\n".encode()), ("\u2028x\n".encode(), b"\n")]
         assert list(pairs("parquet", path, CODES, None)) == found
