@@ -25,6 +25,7 @@ from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read_saved
 from transformer.config.training import TrainingConfig
+from transformer.files import digest
 
 
 def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
@@ -144,7 +145,7 @@ def confirm_started(name: str, described: str) -> None:
     stage that is not stale. Raises UserError as `confirm` does.
     """
     seconds = seconds_of(name)
-    if seconds <= LONG or os.environ.get("YES") == "1" or noted(name).get("code") == described:
+    if seconds <= LONG or os.environ.get("YES") == "1" or noted(name).get("code") == digest(described):
         return
     with opened(locked=False) as repo:
         stage = next(stage for stage in repo.index.stages if stage.name == name)

@@ -5,6 +5,7 @@ attempts since it last ended. A killed attempt is not counted.
 """
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from pipeline.running.times import training_times
 from pipeline.settings.score_files import content, within
 from transformer.config.reading import UserError
-from transformer.files import write_json
+from transformer.files import digest, write_json
 
 PLACES = Path("work/.times")  # not the folder of a run: no name of a run starts with a dot
 LONG = 30 * 60  # seconds
@@ -43,15 +44,19 @@ def noted(stage: str) -> dict[str, Any]:
 def measured(stage: str, code: str) -> Iterator[list[Any]]:
     """Note how long the body takes. The body puts the stage's exit status into the list, if it comes to one.
 
-    `code` is a digest of the stage's code.
+    Nothing is noted without the stage's `code`, as when DVC does not run it, and of a worker, whose launcher is measured.
     """
-    path, known, status, begun = PLACES / f"{stage}.json", noted(stage), list[Any](), time.monotonic()
+    status, begun = list[Any](), time.monotonic()
+    if not code or "RANK" in os.environ:
+        yield status
+        return
+    path, known = PLACES / f"{stage}.json", noted(stage) | {"code": digest(code)}
     with contextlib.suppress(OSError):  # no result depends on the file
-        write_json(path, {**known, "code": code})
+        write_json(path, known)
     try:
         yield status
     finally:
         spent = known.get("spent", 0) + time.monotonic() - begun
         ended = status and not status[0]
         with contextlib.suppress(OSError):
-            write_json(path, {"seconds": spent} if ended else {**known, "code": code, "spent": spent})
+            write_json(path, {"seconds": spent} if ended else {**known, "spent": spent})

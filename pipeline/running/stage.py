@@ -5,14 +5,12 @@ status.
 """
 
 import argparse
-import contextlib
 import io
 import os
 import select
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,6 @@ from pipeline.running.unchanged import AGAIN, CODE, inputs, require_recorded, re
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from transformer.config.reading import UserError
-from transformer.files import digest
 
 OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages but `code`
 REPLACED = ("data", "models", "scores", "work")  # in these, stages replace whole folders
@@ -59,7 +56,7 @@ def run(
         if checked and not first:
             begun(parser.prog)
         arguments.code = before.get(CODE, "")
-        with measuring_of(before) as ended:
+        with durations.measured(os.environ["DVC_STAGE"], arguments.code) as ended:
             status = main(arguments)
             if not status and os.environ.get("RANK", "0") == "0":  # of several workers, the first one reports a change
                 require_unchanged(before, remedy)
@@ -108,16 +105,9 @@ def begun(prog: str) -> dict[str, Any]:
     if before and "RANK" not in os.environ and durations.seconds_of(name) > durations.LONG:
         from pipeline.orchestrating.costly import confirm_started  # imports DVC, which takes a second
 
-        confirm_started(name, digest(before[CODE]))
+        confirm_started(name, before[CODE])
     claim_for(prog, params)
     return before
-
-
-def measuring_of(before: dict[str, Any]) -> AbstractContextManager[list[Any]]:
-    """Return what measures a stage that DVC runs, given its inputs. A worker is not measured."""
-    if not before or "RANK" in os.environ:
-        return contextlib.nullcontext([])
-    return durations.measured(os.environ["DVC_STAGE"], digest(before[CODE]))
 
 
 def open_missing() -> None:

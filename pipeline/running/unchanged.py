@@ -41,10 +41,9 @@ def shortened(paths: list[str]) -> str:
 def inputs() -> dict[str, Any]:
     """Return what may change while DVC runs a stage: its code, its settings, and the files that it reads.
 
-    Of text/, these are the files that the settings name. Returns {} if DVC is running no stage.
+    Of text/, these are the files that the settings name.
     """
-    if not (stage := os.environ.get("DVC_STAGE", "")):
-        return {}
+    stage = os.environ["DVC_STAGE"]
     described, params = code.described(stage.partition("@")[0]), load()
     settings = {f"params.yaml: {path}": within(params, *path.split(".")) for path in listed(stage, params, "params")}
     said, files = repr(settings), {}
