@@ -24,11 +24,12 @@ sys.path.insert(0, workflow.basedir)  # import the modules of this checkout, eve
 
 from pipeline.reporting.warned import large, said
 from pipeline.orchestrating.results import show
-from pipeline.orchestrating.screen import LOGS, take_over
+from pipeline.orchestrating.screen import LOGS, Screen, take_over
 
 dry = workflow.output_settings.dryrun
 if workflow.is_main_process and not (dry or workflow.output_settings.verbose):
-    take_over(logger, lambda: show_results(), lambda: missing, said)  # before the imports below, which take a second
+    # Before the imports below, which take a second
+    take_over(logger, Screen(lambda: show_results(), lambda: missing, said))
 
 import networkx
 from filelock import FileLock, Timeout
@@ -100,8 +101,8 @@ try:
         clear_rwlock()
     with opened() as repo:
         if workflow.is_main_process:
-            if said := keep_or_put_back(dry):
-                print(f"snakemake: {said}", file=sys.stderr)
+            if restored := keep_or_put_back(dry):
+                print(f"snakemake: {restored}", file=sys.stderr)
             code.write() if dry else refresh(repo)  # a dry run changes no file in git
         graph = repo.index.graph
         if workflow.is_main_process:

@@ -42,7 +42,7 @@ def changes(stage: PipelineStage) -> tuple[dict[str, str], dict[str, str]]:
     for entry in (*stage.deps, *stage.outs):
         for path, change in entry.status().items():
             if path == (code.FOLDER / stage.name.partition("@")[0]).as_posix():
-                light[code_of(entry)] = change
+                light[named_code(entry)] = change
             elif change == "not in cache":
                 light[path] = change
             else:
@@ -76,7 +76,7 @@ def as_trained(run: str) -> bool:
         return False
 
 
-def code_of(dep: Dependency) -> str:
+def named_code(dep: Dependency) -> str:
     """Return `code`, with the modules that have changed if the recorded digests are still in DVC's cache."""
     before = dep.repo.cache.local.oid_to_path(dep.hash_info.value) if dep.hash_info else ""
     modules = (

@@ -13,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,8 +93,8 @@ class Screen(logging.Handler):
         stages = [rule for rule in record.stats if rule not in (ALL, "total")]
         if not stages:  # as with --until, if only later stages are stale
             return self.nothing_to_do()
-        kinds = [stage.partition("@")[0] for stage in stages]
-        names = [f"{kinds.count(kind)} {kind}" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds)]
+        kinds = Counter(stage.partition("@")[0] for stage in stages)
+        names = [f"{number} {kind}" if number > 1 else kind for kind, number in kinds.items()]
         self.total = len(stages)
         self.say(f"{self.total} {'stage' if self.total == 1 else 'stages'} to do: {', '.join(names)}")
         self.say(f"Their output is in {LOGS}/. After a stop, the same command resumes.")
@@ -182,16 +183,11 @@ class Screen(logging.Handler):
                 job.due = job.seconds + min(max(job.seconds, BETWEEN[0]), BETWEEN[1])
 
 
-def take_over(
-    logger: logging.Logger,
-    results: Callable[[], None],
-    stale: Callable[[], Collection[str]],
-    warned: Callable[[str], Iterable[str]],
-) -> None:
+def take_over(logger: logging.Logger, screen: Screen) -> None:
     """Replace Snakemake's handler for the terminal. A logger plug-in that the user has chosen is not replaced."""
     logging.raiseExceptions = False  # on a full disk, each message for Snakemake's log file would print a traceback
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
             logger.removeHandler(handler)
-            logger.addHandler(screen := Screen(results, stale, warned))
+            logger.addHandler(screen)
             screen.say("Asking DVC what is stale.")
