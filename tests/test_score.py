@@ -188,7 +188,7 @@ def test_resamples_that_need_too_much_memory_are_refused_by_their_setting(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(84.59504, "84.60"), (84.59496, "84.60"), (84.5949, "84.59"), (-0.125, "-0.13")]
+    ("value", "shown"), [(84.59504, "84.60"), (84.59496, "84.60"), (84.5949, "84.59"), (-0.125, "-0.13"), (-1e-5, "0.00")]
 )
 def test_a_score_is_shown_alike_before_and_after_it_was_written(value, shown):
     stored = round(value, 4)  # as score files hold it

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
+from pipeline.running.progress import warn
 from pipeline.scoring.moses import replace_unicode_punctuation, tokenise
 from pipeline.settings.languages import language_of, script_of
 from pipeline.settings.score_files import DECIMALS
@@ -44,10 +45,13 @@ QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"'))
 def tokeniser(language: str) -> str:
     """sacreBLEU's tokeniser for text in `language`, any code: 13a, or that of a language without spaces between its words.
 
-    Characters are the words if the packages of the language's tokeniser are not installed.
+    Characters are the words if the packages of the language's tokeniser are not installed, and a warning says so.
     """
     name = TOKENISERS.get(language_of(language), "char") if script_of(language) in UNSPACED else "13a"
-    return name if all(importlib.util.find_spec(package) for package in PACKAGES.get(name, ())) else "char"
+    if all(importlib.util.find_spec(package) for package in PACKAGES.get(name, ())):
+        return name
+    warn(f"characters count as the words of {language}, as {name} is not installed: pip install 'sacrebleu[ja,ko]'")
+    return "char"
 
 
 def headline(language: str) -> str:

@@ -26,7 +26,7 @@ def rounded(value: float | None, places: int = 2, form: str = "") -> str:
     if not math.isfinite(value):
         return str(value)
     exact = Decimal(f"{value:.{max(DECIMALS, places)}f}").quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-    return f"{exact:{form}}"
+    return f"{exact + 0:{form}}"  # 0 has no sign
 
 
 def content(path: Path) -> Any:

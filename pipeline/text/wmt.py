@@ -25,7 +25,8 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
 
     Raises UserError for an XML without such a text in `language`.
     """
-    name, author = (named, "") if Path(named).exists() else named.partition("#")[::2]
+    alone = "#" not in named or Path(named).exists()
+    name, author = (named, "") if alone else named.rpartition("#")[::2]
     content = Path(name).read_bytes()
     stream = Unpacked(io.BufferedReader(io.BytesIO(content)), name)
     if not re.match(XML + rb"<dataset\b", stream.head.removeprefix(b"\xef\xbb\xbf"), re.IGNORECASE):

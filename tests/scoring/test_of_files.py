@@ -81,7 +81,7 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
     both = sides + side("ref", "de", numbered(OTHERS, 3, 4), "B")
     both += side("hyp", "de", numbered(HYPOTHESES), "one") + side("hyp", "de", numbered(REFERENCES), "two")
     document, suite = '<doc id="a" origlang="en">{}</doc>', '<doc id="b" origlang="en" testsuite="x">{}</doc>'
-    path = tmp_path / "wmt.xml"
+    path = tmp_path / "wmt#1.xml"
     path.write_text(XML.format(document.format(both) + suite.format(both)), encoding="utf-8")
     fields = WMTXMLDataset._unwrap_wmt21_or_later(str(path))
     references = [[line or None for line in fields[f"ref:{name}"]] for name in "AB"]

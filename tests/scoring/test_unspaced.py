@@ -53,10 +53,12 @@ def test_the_script_decides_whether_words_are_separated(code):
     assert headline(f"{code[:3].rstrip('-')}-Latn") == headline("vie") == headline("xx") == headline("") == "bleu-13a"
 
 
-def test_without_its_packages_a_language_is_split_into_characters(monkeypatch):
-    for found, name in ((None, "char"), (object(), "ja-mecab")):
+def test_without_its_packages_a_language_is_split_into_characters_and_that_is_said(monkeypatch, capsys):
+    for found, name in ((object(), "ja-mecab"), (None, "char")):
         monkeypatch.setattr(bleu.importlib.util, "find_spec", lambda package, found=found: found)
+        assert not capsys.readouterr().err
         assert tokeniser.__wrapped__("ja") == name and tokeniser.__wrapped__("de") == "13a"
+    assert "words of ja, as ja-mecab is not installed: pip install 'sacrebleu[ja,ko]'" in capsys.readouterr().err
 
 
 def test_sentence_bleu_of_mbr_and_oracles_has_the_same_tokeniser():
