@@ -38,7 +38,8 @@ def start(nodes: int, processes: int) -> int:
 
 def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
     number = len(hosts) * processes
-    place = {"MASTER_ADDR": address(hosts[0]), "MASTER_PORT": str(port(job)), "WORLD_SIZE": str(number)}
+    port = 20000 + int(job) % 12000  # another for each job, below the ports that Linux assigns to clients
+    place = {"MASTER_ADDR": address(hosts[0]), "MASTER_PORT": str(port), "WORLD_SIZE": str(number)}
     command = ["srun", f"--nodes={len(hosts)}", f"--ntasks={number}", f"--ntasks-per-node={processes}"]
     command += [f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", "sh", "-c", WORKER, "sh"]
     forward(lambda number: subprocess.run(["scancel", f"--signal={signal.Signals(number).name}", job], check=False))
@@ -65,8 +66,3 @@ def address(host: str) -> str:
     if not found:
         raise UserError(f"sinfo shows no node {host}, which this job has; `sinfo --all --Node` lists the nodes")
     return found[0]
-
-
-def port(job: str) -> int:
-    """Return a port that depends on the job's number. It is below the ports that Linux assigns to clients."""
-    return 20000 + int(job) % 12000

@@ -16,13 +16,9 @@ MEASURED = ("prefixes", "correlation", "correlation of the length", "calibration
 
 
 def tables(values: Mapping[str, Mapping]) -> list[Table]:
-    return [value_table(values)]
-
-
-def value_table(values: Mapping[str, Mapping]) -> Table:
     rows = [
         {"value": name, "model": each["model"], "final score": each["settings"]["score"]}
         | {label: each["dev"].get(label.replace(" the ", " ").replace(" ", "_")) for label in MEASURED}
         for name, each in values.items()
     ]
-    return table("values", "Values of prefixes", rows, [OF_VALUES], places=dict.fromkeys(MEASURED, 3))
+    return [table("values", "Values of prefixes", rows, [OF_VALUES], places=dict.fromkeys(MEASURED, 3))]

@@ -10,7 +10,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline.extras.values import labels as values
 from pipeline.extras.values.labels import evenly, states, trained, whole
-from pipeline.extras.values.section import value_table
+from pipeline.extras.values.section import tables
 from pipeline.extras.values.settings import value_run
 from pipeline.scoring.calibration import calibration
 from pipeline.settings.check import check
@@ -209,7 +209,8 @@ def test_the_report_has_a_table_of_values():
     score = generator.random(3000)
     measured = calibration((score + generator.random(3000)) / 2, score, generator.integers(0, 12, 3000))
     content = {"v": {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}}
-    (row,) = value_table(content).rows()
+    (found,) = tables(content)
+    (row,) = found.rows()
     assert (row["value"], row["final score"], row["prefixes"]) == ("v", "chrf", 3000)
     shown = [row[label] for label in ("correlation", "correlation of the length", "calibration error")]
     assert shown == [measured[key] for key in ("correlation", "correlation_of_length", "calibration_error")]
