@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.reporting.page import page
 from pipeline.scoring import bleu, moses
 from pipeline.settings.languages import language_of, means, not_known, tag
 from pipeline.text.letters import swapped
@@ -81,6 +82,20 @@ def test_punctuation_and_tokens_are_those_of_moses_scripts(code):
         assert normalise(f"{line}\n") == f"{normalised}\n"
         assert moses.tokenise(moses.replace_unicode_punctuation(line), code) == tokens
     assert len(rows) > 4
+
+
+@pytest.mark.parametrize(
+    ("code", "stated"),
+    [
+        ("de", 'lang="de"'),
+        ("heb_Hebr", 'lang="he" dir="rtl"'),
+        ("zho_Hant", 'lang="zh-Hant"'),
+        ("az_IR", 'lang="az-IR" dir="rtl"'),
+    ],
+)
+def test_a_page_states_the_language_and_direction_of_a_text_as_html_does(code, stated):
+    """By BCP 47 and CLDR: Hebrew is written from right to left, and in Iran Azerbaijani."""
+    assert f"<dd {stated}>a</dd>" in page("translations.html", translations={"x": [[("source", code, "a")]]}, runs=[])
 
 
 def test_what_dvc_cannot_read_in_text_is_named(tmp_path, monkeypatch):

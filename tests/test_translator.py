@@ -200,6 +200,7 @@ def test_a_pickled_translator_translates_alike(folder):
     ("settings", "said"),
     [
         ({"prefix": ["a"]}, "prefix: ['a'] is not possible; a text, or a list with a text for each line"),
+        ({"prefix": "a\ud800"}, "prefix: 'a\\ud800' is not possible; a text, or"),
         ({"prefix": 3}, "prefix: 3 is not possible"),
         ({"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 10,000"),
         ({"prefix": "a", "split": True}, "not possible with split"),

@@ -75,11 +75,14 @@ class Sources:
         return None
 
 
+def is_text(line: object) -> bool:
+    """Whether an object is a str without half of a surrogate pair, which is no character."""
+    return isinstance(line, str) and line == line.encode(errors="replace").decode()
+
+
 def require_text(number: int, line: str) -> None:
-    """Raise UserError for a line that is not a str, and for half of a surrogate pair, which is no character."""
+    """Raise UserError for a line that is not text."""
     if not isinstance(line, str):
         raise UserError(f"line {number} is {shown(line)}; text is expected")
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected") from None
+    if not is_text(line):
+        raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected")

@@ -32,7 +32,7 @@ from transformer.layout import pad
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.sentences import Divided
-from transformer.sources import Sources, warn
+from transformer.sources import Sources, is_text, warn
 from transformer.vocabulary import Vocabulary
 
 MOST = 10_000  # hypotheses of a line
@@ -182,7 +182,7 @@ class Translator(Sources):
     def beginning(self, prefix: str | Sequence[str], min_length: int, count: int) -> Beam:
         """The search of which `count` translations begin with the `prefix` and have `min_length` pieces."""
         prefixes = [prefix] * count if isinstance(prefix, str) else prefix
-        valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(isinstance(p, str) for p in prefixes)
+        valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(map(is_text, prefixes))
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
         valid = isinstance(min_length, int) and 0 <= min_length <= MOST
         require(valid, "min_length", min_length, f"a whole number from 0 to {MOST:,} is expected")

@@ -21,6 +21,7 @@ from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import FORMULA, Table
 from pipeline.settings.blocks import described
+from pipeline.settings.languages import right_to_left, tag
 from pipeline.settings.params import text_corpus
 from pipeline.settings.registry import parts
 from pipeline.settings.scoring import scoring
@@ -35,7 +36,8 @@ def page(template: str, **content: Any) -> str:
     """Return a page. `content` has the views, and the `runs` to which tables link."""
     loader = FileSystemLoader(TEMPLATES)
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    jinja.filters |= {"order": order, "prose": prose}
+    jinja.filters |= {"order": order, "prose": prose, "tag": tag}
+    jinja.tests["right_to_left"] = right_to_left
     jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES}
     jinja.globals |= {"described": described, "count": count, "of_blocks": of_blocks, "of_extras": of_extras}
     return jinja.get_template(template).render(**content, contents=[])  # the sections that are not empty

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from langcodes import Language
 
 # The macrolanguages nor and pus, and the scripts of zho_simp and zho_trad in FLORES-101
+RIGHT_TO_LEFT = {"Arab", "Aran", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"}  # scripts
 JOINED: dict[str | None, str] = {"nb": "no", "pbt": "ps", "Simp": "Hans", "Trad": "Hant"}
 
 
@@ -35,6 +36,11 @@ def language_of(code: str) -> str:
 def script_of(code: str) -> str:
     """Return the script that a code states, or in which its language is written: Hans for zh, Latn for zh-Latn."""
     return parsed(code).maximize().script or ""
+
+
+def right_to_left(code: str) -> bool:
+    """Whether text in the language of a code runs from right to left."""
+    return script_of(code) in RIGHT_TO_LEFT
 
 
 def tag(code: str) -> str:

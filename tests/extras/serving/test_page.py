@@ -578,6 +578,8 @@ frame.onload = async () => {
   translate(all("#examples button")[1].textContent);
   await found();
   seen.markup = [all("img, main script").length, all("#source .piece > span").map((part) => part.textContent).join("")];
+  at("text").value = "שלום.";
+  seen.direction = frame.contentWindow.getComputedStyle(at("text")).direction;
   seen.hacked = frame.contentWindow.hacked ?? null;
   seen.wide = page.documentElement.scrollWidth;
   await fetch("/seen", {method: "POST", body: JSON.stringify(seen)});
@@ -603,4 +605,5 @@ def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as
     assert seen["choices"] == 8 and seen["forced"] == [2, seen["chosen"].removeprefix("▁")]
     assert re.match("Step 2, . of [89], dropped: ", seen["dropped"]) and seen["again"] == 2 and all(seen["nodes"])
     assert seen["markup"][0] == 0 and seen["markup"][1].startswith("<imgsrc=xonerror=") and seen["hacked"] is None
+    assert seen["direction"] == "rtl"
     assert seen["wide"] <= 400 and not printed  # less with a vertical scroll bar

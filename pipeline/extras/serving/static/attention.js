@@ -43,8 +43,8 @@ export class Attention {
   next(strip, piece, key) {
     const other = strip === this.sides.source ? this.sides.target : this.sides.source;
     const pieces = this.pieces(strip);
-    if (key === "ArrowRight") return pieces[pieces.indexOf(piece) + 1];
-    if (key === "ArrowLeft") return pieces[pieces.indexOf(piece) - 1];
+    const forward = getComputedStyle(strip).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+    if (["ArrowLeft", "ArrowRight"].includes(key)) return pieces[pieces.indexOf(piece) + (key === forward ? 1 : -1)];
     if (key === "Home") return pieces[0];
     if (key === "End") return pieces[pieces.length - 1];
     if (key === (strip === this.sides.source ? "ArrowDown" : "ArrowUp"))
