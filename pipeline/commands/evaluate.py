@@ -27,10 +27,9 @@ scores/decodings/NAME/translation.txt, and data/sets/SET, and writes nothing.
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -52,15 +51,6 @@ from pipeline.text.forms import read_text
 from pipeline.text.wmt import Lines, read_sides
 from transformer.config.reading import UserError, placed
 from transformer.files import write_lines
-
-
-def table(metrics: Mapping[str, Mapping]) -> list[str]:
-    """The lines of the table: measure, score, 95% interval, signature."""
-    rows = [["measure", "score", "95% interval", "signature"]]
-    for name, found in metrics.items():
-        bounds = "" if found["low"] is None else f"{rounded(found['low'])} to {rounded(found['high'])}"
-        rows.append([name, rounded(found["score"]), bounds, found["signature"]])
-    return in_columns(rows)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -91,8 +81,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
     sentences = [sentence for part in parts for sentence in part.sentences]
     found = iter(translator.text(best(translator, sentences, str(arguments.source)).translations))
     lines = [part.joined(found, translator.languages[1]) for part in parts]
-    cells = scored(arguments.metric, translator.text_config.languages[1], settings, lines, reference)
-    print(f"{arguments.system} on {arguments.source}: {len(reference):,} pairs", *table(cells), sep="\n")
+    known = chosen(arguments.metric, translator.text_config.languages[1])
+    show(f"{arguments.system} on {arguments.source}", known, settings, lines, reference)
     if output:
         write_lines(output, lines)
 
@@ -105,14 +95,17 @@ def chosen(names: Sequence[str] | None, language: str) -> dict[str, Measure]:
     return {name: known[name] for name in names or measures(language)}
 
 
-def scored(
-    names: Sequence[str] | None, language: str, settings: ScoringConfig, lines: Sequence[str], *references: Lines
-) -> dict[str, dict]:
-    return {name: cell(measure, settings, lines, *references) for name, measure in chosen(names, language).items()}
+def show(title: str, known: Mapping[str, Measure], settings: ScoringConfig, lines: list[str], *references: Lines) -> None:
+    """Print the table of the scores of `lines`: measure, score, 95% interval, signature."""
+    rows = [["measure", "score", "95% interval", "signature"]]
+    for name, measure in known.items():
+        found = cell(measure, settings, lines, *references)
+        bounds = "" if found["low"] is None else f"{rounded(found['low'])} to {rounded(found['high'])}"
+        rows.append([name, rounded(found["score"]), bounds, found["signature"]])
+    print(f"{title}: {len(lines):,} pairs", *in_columns(rows), sep="\n")
 
 
-@dataclass(frozen=True)
-class System:
+class System(NamedTuple):
     """A translation of a test set: of a run, of a decoding or in a file, whose set and model are not known."""
 
     name: str
@@ -227,9 +220,8 @@ def judge(arguments: argparse.Namespace) -> None:
         systems, known = [System(name, Path(name)) for name in texts], arguments.metric or [headline(language)]
         contrast(f"by {' and '.join(references)}", chosen(known, language), settings, systems, [*texts.values()], *answers)
         return
-    for name, segments in texts.items():
-        cells = scored(arguments.metric, language, settings, segments, *answers)
-        print(f"{name} by {' and '.join(references)}: {len(segments):,} pairs", *table(cells), sep="\n")
+    ((name, segments),) = texts.items()
+    show(f"{name} by {' and '.join(references)}", chosen(arguments.metric, language), settings, segments, *answers)
 
 
 def present(references: Sequence[Lines]) -> list[Lines]:

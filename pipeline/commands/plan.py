@@ -164,12 +164,11 @@ def table(jobs: Mapping[str, Job]) -> list[str]:
     """The jobs and the sum of each column; of the memory, the largest value."""
     known = {key: [job[key] for job in jobs.values() if key in job] for key in SHOWN}
     whole = {key: (max if key == "memory" else sum)(values) for key, values in known.items() if values}
-    rows = [["job", *SHOWN]]
-    for name, job in {**jobs, "all": whole}.items():
-        values = [job.get(key, math.nan) for key in SHOWN]
-        shown = ["-" if math.isnan(value) else show(value) for value, show in zip(values, SHOWN.values())]
-        rows.append([name, *shown])
-    return in_columns(rows, numbers=True)
+    rows = [
+        [name, *(show(job[key]) if key in job else "-" for key, show in SHOWN.items())]
+        for name, job in {**jobs, "all": whole}.items()
+    ]
+    return in_columns([["job", *SHOWN], *rows], numbers=True)
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -98,20 +98,14 @@ def state_of(one: PipelineStage, before: Iterable[State], written: Mapping[str, 
     if waits := [other.stage for other in before if other.kind != "done"]:
         more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
         return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}", made)
-    if differs := why_stale(one, ignored):
+    light, heavy = changes(one) if made else ({}, {})
+    changed = {path: change for path, change in (light | heavy).items() if path not in ignored}
+    if changed or not made:
         saved = sorted(unfinished(name), key=lambda path: path.stat().st_mtime) if kind == "train" else []
         reached = place_of(one.name).partition(", ")[0]
         stopped = f"; stopped at {reached}, {saved[-1]} holds its state" if reached and saved else ""
-        return State(one.name, "stale", differs + stopped, made)
+        return State(one.name, "stale", (told(changed) if made else "never run") + stopped, made)
     return State(one.name, "done", made=made)
-
-
-def why_stale(one: PipelineStage, ignored: Container[str] = ()) -> str:
-    """Return what differs from dvc.lock, with the changed modules of the code. DVC's locks are not needed."""
-    if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
-        return "never run"
-    light, heavy = changes(one)
-    return told({path: change for path, change in (light | heavy).items() if path not in ignored})
 
 
 def begun(pid: int) -> float:
