@@ -54,9 +54,8 @@ def files_of(params: Mapping, results: Results, scores: Path, folder: Path, sets
         shown = views(params, results, scores, folder, sets)
         paper, claims = [shown[name] for name in ("table1", "table2", "table3")], shown["claims"]
         tables = [*paper, run_tables.all_runs(results), run_tables.all_scores(results), shown["toolkits"]]
-        tables += [*([claims] if claims else []), *shown["scales"]]
-        tables += [run_tables.decodings_table(params, results.decodings)] if results.decodings else []
-        files = {f"{table.name}.csv": table.csv for table in tables}
+        tables += [claims, *shown["scales"], run_tables.decodings_table(params, results.decodings)]
+        files = {f"{table.name}.csv": table.csv for table in tables if table}
         files |= {f"{table.name}.tex": latex(table) for table in paper}
         for name, runs in ((PAGE, results.selected), (RECORDED, results.runs.index), (TRANSLATED, ())):
             files[name] = page(name, **shown, runs=set(runs))

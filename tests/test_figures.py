@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.lines import AxLine
 
-from pipeline.reporting.figures import attention, changes, curves, scales
+from pipeline.reporting.figures import attention, curves, effects
 from pipeline.reporting.figures.style import COLOURS
 from pipeline.reporting.published import TABLE3
 from pipeline.scoring.bleu import PUBLISHED
@@ -20,7 +20,7 @@ NAN = float("nan")
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch):
     """A picture is its canvas and its caption."""
-    for module in (attention, changes, curves, scales):
+    for module in (attention, curves, effects):
         monkeypatch.setattr(module, "drawn", lambda name, canvas, caption, alt: (canvas, caption))
 
 
@@ -83,7 +83,7 @@ def test_a_row_of_the_changes_has_the_effect_in_the_paper_and_ours():
         SimpleNamespace(row=deep, failed=False, text="three", bleu=Score(0.5, None, None), same_ratio=False),
     ]
     of = SimpleNamespace(changes=compared, study=SimpleNamespace(corpus="demo"), measure=PUBLISHED, sample=lambda: "")
-    canvas, caption = changes.figure(of)
+    canvas, caption = effects.changes(of)
     theirs, own = canvas.axes
     (paper,) = (points(line) for line in theirs.lines if len(points(line)) == 2 and line.get_marker() == "o")
     np.testing.assert_allclose(paper, [[24.9 - 25.8, 0], [25.5 - 25.8, 1]])
@@ -101,11 +101,11 @@ def test_each_scale_has_its_effects_beside_the_papers():
     heads, shallow = np.log(5.29 / 4.92), np.log(6.11 / 4.92)
     small = scale("small", h1=(0.05, 0.03, 0.07, heads), N2=(0.2, 0.1, 0.3, shallow))
     (canvas, _), beside = (
-        scales.figure([small, scale("large"), scale("beside", N2=(0.25, NAN, NAN, shallow))]),
-        scales.BESIDE,
+        effects.at_scales([small, scale("large"), scale("beside", N2=(0.25, NAN, NAN, shallow))]),
+        effects.BESIDE,
     )
     (plot,) = canvas.axes
-    marks = {line.get_label(): line for line in plot.lines if line.get_marker() in scales.MARKERS}
+    marks = {line.get_label(): line for line in plot.lines if line.get_marker() in effects.MARKERS}
     assert {name: (line.get_marker(), line.get_color()) for name, line in marks.items()} == {
         "small": ("o", COLOURS[0]),
         "beside": ("^", COLOURS[2]),
@@ -116,7 +116,7 @@ def test_each_scale_has_its_effects_beside_the_papers():
     np.testing.assert_allclose(intervals, [[[heads - beside, 0.03], [heads - beside, 0.07]]])
     assert [text.get_text() for text in plot.texts] == ["E  positions learned", "A  h 8 → 1", "C  N 6 → 2"]
     (diagonal,) = (line for line in plot.lines if isinstance(line, AxLine))
-    assert (diagonal.get_xy1(), diagonal.get_slope()) == ((0, 0), 1) and scales.figure([]) is None
+    assert (diagonal.get_xy1(), diagonal.get_slope()) == ((0, 0), 1) and effects.at_scales([]) is None
 
 
 def test_the_opacity_of_a_cell_is_its_weight_beside_its_pieces(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.scoring.intervals import Seeds, Spread, between, holm, spread, welch, within
+from pipeline.scoring.intervals import Seeds, Spread, between, holm, spread, within
 
 SEED_SD, SENTENCE_SD = 0.52, 0.36  # BLEU; somewhat above those of multi30k-claims (0.47), and the part a bootstrap sees
 GROUPS, SENTENCES, RESAMPLES, TABLES = 11, 100, 100, 2000
@@ -47,7 +47,7 @@ def test_seeds_alone_are_rarely_called_a_difference_and_two_bleu_are_found():
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
 def test_welchs_test_rarely_calls_seeds_a_difference_also_where_trainings_vary_unequally(scale):
-    found = [welch(groups[1], groups[0]).p < 0.05 for groups in tables(np.zeros(2), scale=scale)]
+    found = [between(groups[1], groups[0]).p < 0.05 for groups in tables(np.zeros(2), scale=scale)]
     assert np.mean(found) <= 0.06
 
 
@@ -55,7 +55,7 @@ def test_welchs_test_without_sentences_is_scipys():
     ours, others = (
         np.repeat(np.array(scores)[:, None], 5, axis=1) for scores in ([34.2, 35.1, 34.9], [33.1, 30.9, 34.0, 36])
     )
-    found, expected = welch(ours, others), stats.ttest_ind(ours[:, 0], others[:, 0], equal_var=False)
+    found, expected = between(ours, others), stats.ttest_ind(ours[:, 0], others[:, 0], equal_var=False)
     assert (found.p, found.low, found.high) == pytest.approx((expected.pvalue, *expected.confidence_interval()))
 
 

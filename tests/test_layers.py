@@ -14,7 +14,7 @@ from pipeline.reporting.paper_tables import table1
 from pipeline.reporting.published import TABLE1
 from transformer.attention import attention_weights, position_mask
 
-KINDS = [row.layer for row in TABLE1]
+KINDS = [*TABLE1]
 ATTENTION, RECURRENT, CONVOLUTION, RESTRICTED = KINDS
 FLOAT = 4  # bytes
 OPERATIONS = {  # of the matrix products, forward and backward
@@ -93,5 +93,5 @@ def test_a_small_measurement_makes_a_row_of_table_1(tmp_path):
     path = tmp_path / "layers.json"
     path.write_text(json.dumps({"hardware": "Some CPU", "settings": sizes, "layers": rows}))
     table, time = table1(path), rows[ATTENTION]["time"]
-    assert list(table.frame["layer"]) == [row.layer for row in TABLE1] and "on Some CPU" in table.notes[-1]
+    assert list(table.frame["layer"]) == KINDS and "on Some CPU" in table.notes[-1]
     assert table.frame["time grows as"][0] == f"n^{time['n']:.2f} d^{time['d']:.2f}"

@@ -294,7 +294,7 @@ def test_a_damaged_result_is_refused_by_its_name(project):
 
 def test_the_results_in_git_load_and_are_in_a_study(params):
     results = load_results({**params, "runs": {}}, ROOT / "results")
-    assert all(run["cost reason"] or run["cost flops"] or not run["seconds"] for _, run in results.runs.iterrows())
+    assert all(run["FLOPs, estimated"] or not run["seconds"] for _, run in results.runs.iterrows())
     assert results.runs["FLOPs, counted"].min() > 1e12 and "others" not in [
         study.name for study in studies_of.studies(params, results)
     ]

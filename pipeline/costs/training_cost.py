@@ -13,6 +13,7 @@ from pipeline.settings.score_files import within
 from transformer.config.reading import Positive, Whole, hints, read
 
 PRECISIONS = ("float32", "bfloat16")
+COSTS = ("sustained TFLOPS", "FLOPs, estimated", "MFU (%)", "HFU (%)")
 
 
 @dataclass(frozen=True)
@@ -25,45 +26,31 @@ class Timing:
     precision: str
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The cost of a training. None means that a value is not known; `reason` says why there is no estimate.
-
-    The utilisations are the counted operations divided by the operations at the GPUs' peak rate in the training time.
-    This time includes evaluations. The model's utilisation (MFU) excludes the attention scores that the causal mask
-    hides; the hardware's (HFU) includes them. Both exclude padding.
-    """
-
-    flops: float | None = None
-    sustained_tflops: float | None = None
-    reason: str | None = None
-    mfu: float | None = None
-    hfu: float | None = None
-
-
 def timing_of(times: Any, where: str) -> Timing:
     """Return the entries of a times file that are needed here. `where` names the file."""
     return read(Timing, {key: within(times, key) for key in hints(Timing)}, where)
 
 
-def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mapping[str, Any]) -> Cost:
-    """Return the cost of a training. `counted` is the content of flops.json."""
+def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of COSTS. None means that a value is not known. In place of an estimate stands why there is none.
+
+    `counted` is the content of flops.json. The utilisations are the counted operations divided by the operations at the
+    GPUs' peak rate in the training time. This time includes evaluations. The model's utilisation (MFU) excludes the
+    attention scores that the causal mask hides; the hardware's (HFU) includes them. Both exclude padding.
+    """
     if timing is None:
-        return Cost()
+        return dict.fromkeys(COSTS)
     if not timing.gpus:
-        return Cost(reason=f"it ran on a CPU ({timing.hardware}), and the estimate is of GPU time")
+        reason = f"it ran on a CPU ({timing.hardware}), and the estimate is of GPU time"
+        return dict.fromkeys(COSTS) | {"FLOPs, estimated": reason}
     sustained, peak = (rate(params[table], timing.hardware, timing.precision) for table in ("hardware", "peak_tflops"))
     key = timing.hardware if timing.precision == "float32" else f"{timing.hardware} {timing.precision}"
     missing = f"params.yaml: hardware has no rate of {timing.hardware} in {timing.precision}; add the key {key!r}"
-    needed, executed = (within(counted, "analytic", f"training_flops{half}") for half in ("_causal_half", ""))
+    estimated = estimate(timing.seconds, timing.gpus, sustained) if sustained else missing
     at_peak = peak and estimate(timing.seconds, timing.gpus, peak)
-    return Cost(
-        flops=sustained and estimate(timing.seconds, timing.gpus, sustained),
-        sustained_tflops=sustained,
-        reason=None if sustained else missing,
-        mfu=at_peak and needed and needed / at_peak,
-        hfu=at_peak and executed and executed / at_peak,
-    )
+    operations = [within(counted, "analytic", f"training_flops{half}") for half in ("_causal_half", "")]
+    used = [at_peak and number and 100 * (number / at_peak) for number in operations]
+    return dict(zip(COSTS, (sustained, estimated, *used)))
 
 
 def estimate(seconds: float, gpus: int, tflops: float) -> float:

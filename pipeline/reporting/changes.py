@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.reporting.paper_tables import EN_DE, LAST, on, stated
-from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
-from pipeline.reporting.results import Results
-from pipeline.reporting.run_tables import TEST
+from pipeline.reporting.paper_tables import EN_DE, on, stated
+from pipeline.reporting.published import BASE, TABLE3, Table3Row, described, differing
+from pipeline.reporting.results import LAST, TEST, Results
 from pipeline.reporting.studies import Study
 from pipeline.scoring.bleu import PUBLISHED, measures, resampled
 from pipeline.scoring.intervals import MEASURES, SEEDS, Score, Seeds
@@ -30,9 +29,9 @@ class Change:
     """The differences of some seeds from those with which they are compared, by their means.
 
     `row` is the row of Table 3, if the study names one. `bleu` is in points of the paper's BLEU. Its interval and its
-    p-value, before a correction, are known with SEEDS seeds on both sides. `welch` is the p-value without the assumption
-    that all trainings vary equally. `perplexity` is in per cent of the base's, by the mean of the logarithms, with the
-    interval and the p-value of Welch's test. `elsewhere` has the differences in BLEU by the keys of ELSEWHERE.
+    p-value, before a correction, are known with SEEDS seeds on both sides. `welch` is the same by Welch's test.
+    `perplexity` is in per cent of the base's, by the mean of the logarithms, with the interval and the p-value of Welch's
+    test. `elsewhere` has the differences in BLEU by the keys of ELSEWHERE.
     """
 
     runs: Sequence[str]
@@ -43,13 +42,19 @@ class Change:
     bleu: Score
     perplexity: Score
     failed: bool
-    welch: float | None = None
+    welch: Score | None = None
     elsewhere: Mapping[str, Score | None] = field(default_factory=dict)
 
     @property
     def seeds(self) -> int:
         """The number of seeds of the side with fewer."""
         return min(len(self.runs), len(self.bases))
+
+    @property
+    def p(self) -> dict[str, float | None]:
+        """The p-values, before a correction, of BLEU, Welch's test, the perplexity of a row of Table 3, and ELSEWHERE."""
+        tests = {"BLEU": self.bleu, "Welch": self.welch, "perplexity": self.perplexity if self.row else None}
+        return {name: score and score.p for name, score in {**tests, **self.elsewhere}.items()}
 
     @property
     def same_ratio(self) -> bool:
@@ -142,7 +147,7 @@ def of_study(study: Study) -> Comparison:
                 new=stated(results.runs.loc[runs[0]]),
                 old=stated(results.runs.loc[bases[0]]),
                 bleu=Score(known[runs].mean() - known[bases].mean()),
-                perplexity=Score(per_cent(losses[runs].mean(skipna=False) - losses[bases].mean(skipna=False))),
+                perplexity=per_cent(Score(losses[runs].mean(skipna=False) - losses[bases].mean(skipna=False))),
                 failed=known[runs].min() < known[bases].mean() - FAILED,
             )
         )
@@ -152,9 +157,10 @@ def of_study(study: Study) -> Comparison:
     return Comparison(study, measure, [*best, *(change for change in found if change.row is None)], Seeds({}, []))
 
 
-def per_cent(difference: float) -> float:
+def per_cent(logarithms: Score) -> Score:
     """The difference of two quantities in per cent, from that of their logarithms."""
-    return 100 * math.expm1(difference)
+    low, high = (None if end is None else 100 * math.expm1(end) for end in (logarithms.low, logarithms.high))
+    return Score(100 * math.expm1(logarithms.score), low, high, logarithms.p)
 
 
 def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
@@ -182,12 +188,10 @@ def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
         both = change.runs, change.bases
         found = seeds.difference(*both) if {*change.runs, *change.bases} <= set(same) else None
         if found and found.p is not None:
-            unequal, loss = seeds.unequal(*both), perplexities.unequal(*both)
-            perplexity = change.perplexity
-            if loss and loss.low is not None and loss.high is not None:
-                perplexity = Score(per_cent(loss.score), per_cent(loss.low), per_cent(loss.high), loss.p)
+            welch, loss = (of.difference(*both, pooled=False) for of in (seeds, perplexities))
+            perplexity = per_cent(loss) if loss and loss.p is not None else change.perplexity
             others = {name: of.difference(*both) for name, of in elsewhere.items()}
-            change = replace(change, bleu=found, perplexity=perplexity, welch=unequal and unequal.p, elsewhere=others)
+            change = replace(change, bleu=found, welch=welch, perplexity=perplexity, elsewhere=others)
         changes.append(change)
     return replace(compared, changes=changes, seeds=seeds)
 
@@ -199,21 +203,3 @@ def resampled_at(
     statistics, key = compared.study.results.statistics, (compared.measure, *place)
     metric = measures("")[compared.measure]
     return {run: resampled(metric, statistics[run][key], settings) for run in runs if key in statistics[run]}
-
-
-def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
-    """The settings that differ: first those of Table 3's columns, in their order, then the others."""
-    order = [*SETTINGS.values(), *(key for key in settings if key not in SETTINGS.values())]
-    return [key for key in order if settings[key] != base[key]]
-
-
-def described(settings: Mapping[str, Any], base: Mapping[str, Any], first: bool = True) -> str:
-    labels = {key: label for label, key in SETTINGS.items()}
-    keys = differing(settings, base)[: 1 if first else None]
-    changes = ", ".join(f"{labels.get(key, key)} {base[key]} → {settings[key]}" for key in keys)
-    return changes.replace("sinusoidal → ", "")
-
-
-def published_difference(row: Table3Row) -> tuple[float, float]:
-    """The difference of a row from the paper's base model: in BLEU, and in per cent of the perplexity."""
-    return row.bleu - TABLE3[0].bleu, 100 * (row.perplexity / TABLE3[0].perplexity - 1)

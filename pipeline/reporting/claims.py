@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.reporting.changes import ELSEWHERE, FAILED, Change, Comparison, described, differing, published_difference
-from pipeline.reporting.published import BASE
+from pipeline.reporting.changes import ELSEWHERE, FAILED, Change, Comparison
+from pipeline.reporting.published import differing
 from pipeline.reporting.studies import Headline
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.intervals import LEVEL, SEEDS, Score, Seeds, holm, seeds_named
@@ -88,20 +88,17 @@ POST_HOC = (
 
 
 class Finding(NamedTuple):
-    """What our runs found about a claim. All p are corrected by Holm's method over the findings, or None without a test.
+    """What our runs found about a claim.
 
-    `result` is the verdict of dev and test together. `elsewhere` has p by the keys of ELSEWHERE. `perplexity` is the
-    verdict on the perplexity, if the change is a row of Table 3.
+    `result` is the verdict of dev and test together. `perplexity` is the verdict on the perplexity, if the change is a row
+    of Table 3. `p` has the keys of `Change.p`, corrected by Holm's method over the findings; None without a test.
     """
 
     claim: Claim
     change: Change
     result: str
-    p: float | None
-    welch: float | None
-    elsewhere: Mapping[str, float | None]
     perplexity: str | None
-    perplexity_p: float | None
+    p: Mapping[str, float | None]
 
 
 def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
@@ -120,35 +117,22 @@ def findings(compared: Comparison) -> list[Finding]:
         claim = claim_about(change.new, change.old)
         predicted = claim.bleu(change.new[claim.setting], change.old[claim.setting]) if claim else None
         if claim and predicted is not None:
-            found.append((claim, change, predicted, not change.failed or claim.setting in OF_TRAINING))
-    columns: dict[str, list[float | None]] = {
-        "p": [change.bleu.p for _, change, *_ in found],
-        "welch": [change.welch for _, change, *_ in found],
-        "perplexity": [change.perplexity.p if change.row else None for _, change, *_ in found],
-    }
-    for name in ELSEWHERE:
-        columns[name] = [each and each.p for _, change, *_ in found for each in [change.elsewhere.get(name)]]
-    decided = [decides for *_, decides in found]
-    corrected = {name: holm([p if yes else None for p, yes in zip(of, decided)]) for name, of in columns.items()}
-    return [
-        finding(claim, change, predicted, {name: of[place] for name, of in corrected.items()})
-        for place, (claim, change, predicted, _) in enumerate(found)
-    ]
+            found.append((claim, change, predicted))
+    tests = [change.p if not change.failed or claim.setting in OF_TRAINING else {} for claim, change, _ in found]
+    corrected = {name: holm([p.get(name) for p in tests]) for name in ("BLEU", "Welch", "perplexity", *ELSEWHERE)}
+    return [finding(*each, {name: p[place] for name, p in corrected.items()}) for place, each in enumerate(found)]
 
 
 def finding(claim: Claim, change: Change, predicted: int, p: Mapping[str, float | None]) -> Finding:
-    """The finding about one change. `p` has the corrected values by the names of `findings`."""
-    result = verdict(change.bleu, p["p"], predicted, change.seeds, change.failed)
+    """The finding about one change, given the corrected p-values."""
+    result, perplexity = verdict(change.bleu, p["BLEU"], predicted, change.seeds, change.failed), None
     on_test = change.elsewhere.get(TESTED)
-    if on_test and p[TESTED] is not None and p["p"] is not None:
+    if on_test and p[TESTED] is not None and p["BLEU"] is not None:
         result = together(result, verdict(on_test, p[TESTED], predicted, change.seeds))
-    perplexity = None
     if change.row and p["perplexity"] is not None:
-        theirs = round(published_difference(change.row)[1], 1)
-        perplexity = verdict(change.perplexity, p["perplexity"], (theirs > 0) - (theirs < 0), change.seeds)
-    return Finding(
-        claim, change, result, p["p"], p["welch"], {name: p[name] for name in ELSEWHERE}, perplexity, p["perplexity"]
-    )
+        theirs = int(np.sign(round(change.row.effect[1], 1)))
+        perplexity = verdict(change.perplexity, p["perplexity"], theirs, change.seeds)
+    return Finding(claim, change, result, perplexity, p)
 
 
 def together(dev: str, test: str) -> str:
@@ -175,23 +159,23 @@ def claims_table(compared: Comparison) -> Table | None:
     rows, others = [], []
     for each in findings(compared):
         claim, change = each.claim, each.change
-        paper = published_difference(change.row) if change.row else (None, None)
+        paper = change.row.effect if change.row else (None, None)
         rows.append(
             {
                 "claim": claim.text,
                 **with_ends("BLEU, ours", change.bleu),
                 "BLEU, paper": paper[0],
                 "found": each.result,
-                "p, Holm": each.p,
+                "p, Holm": each.p["BLEU"],
                 **with_ends("PPL %, ours", change.perplexity),
                 "PPL %, paper": paper[1],
                 "PPL: found": each.perplexity,
                 "our change": change.text,
-                "the paper's change": f"{change.row.group}: {described(change.row.settings, BASE)}" if change.row else None,
-                "PPL: p, Holm": each.perplexity_p,
-                "p, Welch and Holm": each.welch,
+                "the paper's change": change.row and f"{change.row.group}: {change.row.change}",
+                "PPL: p, Holm": each.p["perplexity"],
+                "p, Welch and Holm": each.p["Welch"],
                 **{f"BLEU, {name}": of and of.score for name, of in change.elsewhere.items()},
-                **{f"p, Holm: {name}": p for name, p in each.elsewhere.items()},
+                **{f"p, Holm: {name}": each.p[name] for name in ELSEWHERE},
                 "source": claim.source,
                 "run": change.runs[0],
             }
@@ -218,19 +202,18 @@ def agreement(compared: Comparison) -> list[str]:
     """
     from scipy.stats import pearsonr, rankdata  # the import takes a second
 
-    tested = [each.change for each in findings(compared) if each.change.row and each.p is not None]
+    tested = [each.change for each in findings(compared) if each.change.row and each.p["BLEU"] is not None]
     if len(tested) < ENOUGH or any(change.perplexity.low is None for change in tested):
         return []
-    theirs = np.array([published_difference(change.row) for change in tested if change.row])
-    said = []
-    for name, column, ours in (
-        ("perplexity", 1, [change.perplexity for change in tested]),
-        ("BLEU", 0, [change.bleu for change in tested]),
+    said, effects = [], np.array([change.row.effect for change in tested if change.row])
+    of_bleu, of_perplexity = effects.round(9).T  # equal differences of decimals are equal
+    for name, paper, differences in (
+        ("perplexity", of_perplexity, [change.perplexity for change in tested]),
+        ("BLEU", of_bleu, [change.bleu for change in tested]),
     ):
-        paper = theirs[:, column].round(9)  # equal differences of decimals are equal
-        errors = [((score.high or 0) - (score.low or 0)) / 4 for score in ours]
-        drawn = np.random.default_rng(1).normal([score.score for score in ours], errors, (10_000, len(ours)))
-        ranks = rankdata(np.vstack([[score.score for score in ours], drawn]), axis=1)
+        ours, low, high, _ = np.array(differences, float).T
+        drawn = np.random.default_rng(1).normal(ours, (high - low) / 4, (10_000, len(ours)))
+        ranks = rankdata(np.vstack([ours, drawn]), axis=1)
         found, *others = pearsonr(ranks, rankdata(paper)[None], axis=1).statistic
         low, high = np.quantile(others, [0.025, 0.975])
         said.append(f"{found:.2f} by {name} ({low:.2f} to {high:.2f})")
@@ -264,18 +247,14 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
         return None
     bleu, runs = alone[0], compared.study.results.runs
     sides = sorted((bleu.change.runs, bleu.change.bases), key=lambda side: -runs.at[side[0], "label_smoothing"])
-    measured = {
-        "raises the loss (nats)": compared.study.results.losses,
-        "raises the accuracy": runs["accuracy"],
-    }
-    seeds = {claim: Seeds.of_values(values.dropna(), compared.sides()) for claim, values in measured.items()}
-    found = {claim: (of.difference(*sides), min(len(of.of(side)) for side in sides)) for claim, of in seeds.items()}
-    corrected, rows = holm([score and score.p for score, _ in found.values()]), []
-    for (claim, (score, number)), p in zip(found.items(), corrected):
-        said = verdict(score, p, 1, number) if score else "not measured"
+    measured = {"raises the loss (nats)": compared.study.results.losses, "raises the accuracy": runs["accuracy"]}
+    seeds = [Seeds.of_values(values.dropna(), compared.sides()) for values in measured.values()]
+    scores, rows = [of.difference(*sides) for of in seeds], []
+    for claim, of, score, p in zip(measured, seeds, scores, holm([score and score.p for score in scores])):
+        said = verdict(score, p, 1, min(len(of.of(side)) for side in sides)) if score else "not measured"
         rows.append({"claim": claim, **with_ends("difference", score), "p, Holm": p, "found": said})
     difference = with_ends("difference", compared.seeds.difference(*sides))
-    rows.append({"claim": "raises BLEU", **difference, "p, Holm": bleu.p, "found": bleu.result})
+    rows.append({"claim": "raises BLEU", **difference, "p, Holm": bleu.p["BLEU"], "found": bleu.result})
     note = (
         "The differences that label smoothing makes on dev, last checkpoint. Those of loss and accuracy have intervals "
         "over the seeds. p is two-sided and corrected by Holm's method over these two; that of BLEU is that of the claims."
@@ -287,7 +266,7 @@ def smoothing(compared: Comparison) -> tuple[Table, list[str]] | None:
 def headline(compared: Comparison, of: Headline) -> Headline:
     """The headline `of` the compared study, with the claims of Table 3 that hold, of those that were tested."""
     found = [each for each in findings(compared) if each.change.row and each.result != THE_TRAINING_FAILED]
-    if not (tested := [each for each in found if each.p is not None]):
+    if not (tested := [each for each in found if each.p["BLEU"] is not None]):
         return of
     others = [f"{each.change.text}: {each.result}." for each in found if each.result != HOLDS]
     ours = f"Models on {compared.study.corpus}; {compared.sample()}."

@@ -14,9 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipeline.reporting import changes, claims, paper_tables, run_tables, scales, studies, warned
-from pipeline.reporting.figures import attention, curves
-from pipeline.reporting.figures import changes as changes_plot
-from pipeline.reporting.figures import scales as scales_plot
+from pipeline.reporting.figures import attention, curves, effects
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import FORMULA, Table
@@ -92,9 +90,9 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
         "claims": claims.claims_table(compared) if compared else None,
         "smoothing": claims.smoothing(compared) if compared else None,
         "example": next(filter(None, (attention.example(*each) for each in translations.items())), None),
-        "changes": changes_plot.figure(compared) if compared else None,
+        "changes": effects.changes(compared) if compared else None,
         "scales": scales.tables(at_scales),
-        "scales_plot": scales_plot.figure(at_scales),
+        "scales_plot": effects.at_scales(at_scales),
         "training_curves": [*map(curves.dev_losses, several), *curves.losses(own)],
         "translations": kept_translations(results, folder, sets),
         "attention": {run: attention.of_run(run, path) for run, path in translations.items()},

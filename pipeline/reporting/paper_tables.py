@@ -8,29 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.reporting.published import (
-    BASE,
-    SETTINGS,
-    TABLE1,
-    TABLE2,
-    TABLE3,
-    TOKENISED,
-    TOOLKITS,
-    TRAININGS,
-    Table2Row,
-    Table3Row,
-    Toolkit,
-    share_of_estimate,
-)
-from pipeline.reporting.results import Results
-from pipeline.reporting.run_tables import TEST
+from pipeline.reporting.published import BASE, SETTINGS, TABLE1, TABLE2, TABLE3, TOKENISED, TOOLKITS, TRAININGS, Table3Row
+from pipeline.reporting.results import LAST, TEST, TEST_FILTERED, Results
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
 from pipeline.scoring.intervals import Score
-from pipeline.settings.score_files import content
+from pipeline.settings.score_files import content, within
 
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
-LAST = ("dev", "last")  # Table 3's set and weights
 OF_BLEU = (
     "BLEU is case-sensitive, on text with ASCII quotes that Moses tokenised, with German compounds split, as the "
     "published EN-DE results are. For EN-FR no such reference is known: 308 of its lines have « and », which count as "
@@ -51,22 +36,12 @@ def table1(layers: Path) -> Table:
     """The paper's formulae, and beside them what benchmarks/layers.py measured, if there is its file."""
     found = content(layers) or {"layers": {}}
     rows, notes = [], list(OF_TABLE1)
-    for row in TABLE1:
-        cost = found["layers"].get(row.layer, {})
-        laws = {
-            key: "n^{n:.2f} d^{d:.2f}".format(**cost[key]) for key in ("time", "expected_memory", "memory") if key in cost
-        }
-        rows.append(
-            {
-                "layer": row.layer,
-                "complexity per layer": row.complexity,
-                "time grows as": laws.get("time"),
-                "memory expected": laws.get("expected_memory"),
-                "memory grows as": laws.get("memory"),
-                "sequential operations": row.sequential,
-                "path length": row.path,
-            }
-        )
+    measured = {"time grows as": "time", "memory expected": "expected_memory", "memory grows as": "memory"}
+    for layer, (complexity, sequential, path) in TABLE1.items():
+        powers = {label: within(found["layers"], layer, key) for label, key in measured.items()}
+        laws = {label: of and "n^{n:.2f} d^{d:.2f}".format(**of) for label, of in powers.items()}
+        head = {"layer": layer, "complexity per layer": complexity}
+        rows.append({**head, **laws, "sequential operations": sequential, "path length": path})
     if found["layers"]:
         text = (
             "One layer, forward and backward, batch 1, k {k}, r {r}, on {hardware}; powers fitted by least squares on the "
@@ -93,15 +68,33 @@ def reproducing(runs: pd.DataFrame, corpus: str, row: Table3Row) -> list[str]:
 
 
 def table2(results: Results) -> Table:
-    rows = []
+    rows, counted = [], results.runs["FLOPs, counted"]
     settings = {row.key: row for row in TABLE3}
     for row in TABLE2:
         # A run has the averaging and the decoding of its model in params.yaml, so a run of another model is in no row.
         runs = results.runs[results.runs["model"] == row.model]
         ours = [reproducing(runs, corpus, settings[row.model]) if row.model else [] for corpus in (EN_DE, EN_FR)]
-        rows += [table2_row(results, row, *pair) for pair in list(zip_longest(*ours)) or [(None, None)]]
-    counted = " and ".join(
-        f"{training.counted:.1e} FLOPs ({name}, {share_of_estimate(training):.0%} of its estimate)".replace("+", "")
+        for de, fr in list(zip_longest(*ours)) or [(None, None)]:
+            rows.append(
+                {
+                    "model": row.name,
+                    "EN-DE BLEU, paper": row.bleu_en_de,
+                    **with_ends("EN-DE BLEU, ours", results.score(de, PUBLISHED, *TEST)),
+                    **with_ends("EN-DE sacreBLEU, ours", results.score(de, HEADLINE, *TEST)),
+                    **with_ends("EN-DE BLEU, ours, of 2,737 lines", results.score(de, PUBLISHED, *TEST_FILTERED)),
+                    "EN-FR BLEU, paper": row.bleu_en_fr,
+                    **with_ends("EN-FR BLEU, ours", results.score(fr, PUBLISHED, *TEST)),
+                    **with_ends("EN-FR sacreBLEU, ours", results.score(fr, HEADLINE, *TEST)),
+                    "EN-DE FLOPs, paper": row.flops_en_de,
+                    "EN-DE FLOPs, counted": counted.get(de),
+                    "EN-FR FLOPs, paper": row.flops_en_fr,
+                    "EN-FR FLOPs, counted": counted.get(fr),
+                    "EN-DE run": de,
+                    "EN-FR run": fr,
+                }
+            )
+    of_trainings = " and ".join(
+        f"{training.counted:.1e} FLOPs ({name}, {training.share_of_estimate:.0%} of its estimate)".replace("+", "")
         for name, training in TRAININGS.items()
     )
     notes = [
@@ -110,31 +103,11 @@ def table2(results: Results) -> Table:
         "EN-FR of the big model: Table 2 and the abstract say 41.8, the text of 6.1 says 41.0.",
         "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. The paper states one cost for both "
         "language pairs. The counted FLOPs are those of our training. They do not depend on its time.",
-        f"Counted in the same way, the paper's trainings have {counted}.",
+        f"Counted in the same way, the paper's trainings have {of_trainings}.",
     ]
     given = ["EN-DE BLEU, paper", "EN-FR BLEU, paper"]
     title = "Table 2: BLEU on newstest2014, and the cost of training"
     return table("table2", title, rows, notes, given=given, ours=["EN-DE run", "EN-FR run"])
-
-
-def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str | None) -> dict[str, Any]:
-    counted = results.runs["FLOPs, counted"]
-    return {
-        "model": row.name,
-        "EN-DE BLEU, paper": row.bleu_en_de,
-        **with_ends("EN-DE BLEU, ours", results.score(en_de, PUBLISHED, *TEST)),
-        **with_ends("EN-DE sacreBLEU, ours", results.score(en_de, HEADLINE, *TEST)),
-        **with_ends("EN-DE BLEU, ours, of 2,737 lines", results.score(en_de, PUBLISHED, "test_filtered", "average")),
-        "EN-FR BLEU, paper": row.bleu_en_fr,
-        **with_ends("EN-FR BLEU, ours", results.score(en_fr, PUBLISHED, *TEST)),
-        **with_ends("EN-FR sacreBLEU, ours", results.score(en_fr, HEADLINE, *TEST)),
-        "EN-DE FLOPs, paper": row.flops_en_de,
-        "EN-DE FLOPs, counted": counted.get(en_de),
-        "EN-FR FLOPs, paper": row.flops_en_fr,
-        "EN-FR FLOPs, counted": counted.get(en_fr),
-        "EN-DE run": en_de,
-        "EN-FR run": en_fr,
-    }
 
 
 def table3(results: Results) -> Table:
@@ -191,10 +164,11 @@ def toolkits(results: Results) -> Table:
         last = published[-1]
         ours = [run for run in as_published(results, model, last.corpus) if run in results.at(metric, *TEST).index]
         means = [mean for same in results.alike(ours) if (mean := results.over_seeds(same, metric, *TEST))]
-        found: list[tuple[str, Score | None, str, Toolkit]]
-        found = [(each.name, Score(each.bleu), each.source, each) for each in published]
-        found += [(f"ours, {run}", results.score(run, metric, *TEST), "one seed", last) for run in ours]
-        found += [("ours", Score(mean.score), mean.text, last) for mean in means]
+        found = [
+            *((each.name, Score(each.bleu), each.source, each) for each in published),
+            *((f"ours, {run}", results.score(run, metric, *TEST), "one seed", last) for run in ours),
+            *(("ours", Score(mean.score), mean.text, last) for mean in means),
+        ]
         for name, score, source, of in found:
             cells = with_ends("BLEU", None if metric == TOKENISED else score)
             cells |= with_ends("BLEU of lower-cased text", score if metric == TOKENISED else None)

@@ -10,22 +10,13 @@ from pipeline.costs.training_cost import estimate
 from pipeline.scoring.bleu import HEADLINE
 from transformer.config.model import base
 
-
-class Table1Row(NamedTuple):
-    """A row of Table 1 (4): n positions, d dimensions, kernel width k, neighbourhood r."""
-
-    layer: str
-    complexity: str
-    sequential: str
-    path: str
-
-
-TABLE1 = (
-    Table1Row("self-attention", "O(n^2 d)", "O(1)", "O(1)"),
-    Table1Row("recurrent", "O(n d^2)", "O(n)", "O(n)"),
-    Table1Row("convolutional", "O(k n d^2)", "O(1)", "O(log_k n)"),
-    Table1Row("self-attention (restricted)", "O(r n d)", "O(1)", "O(n / r)"),
-)
+# Table 1 (4), by layer: complexity, sequential operations and path length
+TABLE1 = {
+    "self-attention": ("O(n^2 d)", "O(1)", "O(1)"),
+    "recurrent": ("O(n d^2)", "O(n)", "O(n)"),
+    "convolutional": ("O(k n d^2)", "O(1)", "O(log_k n)"),
+    "self-attention (restricted)": ("O(r n d)", "O(1)", "O(n / r)"),
+}
 
 
 class Table2Row(NamedTuple):
@@ -70,6 +61,11 @@ class Training(NamedTuple):
     hardware: str
     counted: float
 
+    @property
+    def share_of_estimate(self) -> float:
+        """The share of the paper's estimate of operations, time x GPUs x sustained rate, that the matrix products need."""
+        return self.counted / estimate(self.seconds, self.gpus, SUSTAINED_TFLOPS[self.hardware])
+
 
 TRAININGS = {
     "base": Training(12 * 3600, 100_000, 8, "P100", counted=9.52e17),
@@ -78,11 +74,6 @@ TRAININGS = {
 
 # Sustained single-precision TFLOPS (footnote 5).
 SUSTAINED_TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
-
-
-def share_of_estimate(training: Training) -> float:
-    """The share of the paper's estimate of operations, time x GPUs x sustained rate, that its matrix products need."""
-    return training.counted / estimate(training.seconds, training.gpus, SUSTAINED_TFLOPS[training.hardware])
 
 
 # The base model (3, 5). Each row of Table 3 has these settings except for its differences.
@@ -118,6 +109,15 @@ class Table3Row(NamedTuple):
     def settings(self) -> dict[str, Any]:
         return {**BASE, **self.differs}
 
+    @property
+    def change(self) -> str:
+        return described(self.settings, BASE)
+
+    @property
+    def effect(self) -> tuple[float, float]:
+        """The difference from the base model: in BLEU, and in per cent of the perplexity."""
+        return self.bleu - TABLE3[0].bleu, 100 * (self.perplexity / TABLE3[0].perplexity - 1)
+
 
 TABLE3 = (
     Table3Row("base", "base", {}, 4.92, 25.8, 65),
@@ -146,6 +146,19 @@ TABLE3 = (
 # The columns of settings in Table 3, by label. `positions`, which has no column in the paper, identifies row E.
 SETTINGS = {"N": "N", "d_model": "d_model", "d_ff": "d_ff", "h": "h", "d_k": "d_k", "d_v": "d_v"}
 SETTINGS |= {"P_drop": "dropout", "eps_ls": "label_smoothing", "positions": "positions", "steps": "steps"}
+
+
+def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
+    """The settings that differ: first those of Table 3's columns, in their order, then the others."""
+    return [key for key in dict.fromkeys([*SETTINGS.values(), *settings]) if settings[key] != base[key]]
+
+
+def described(settings: Mapping[str, Any], base: Mapping[str, Any], first: bool = True) -> str:
+    """The settings that differ, or the `first` of them, for example `h 8 → 1`."""
+    labels = {key: label for label, key in SETTINGS.items()}
+    keys = differing(settings, base)[: 1 if first else None]
+    changes = ", ".join(f"{labels.get(key, key)} {base[key]} → {settings[key]}" for key in keys)
+    return changes.replace("sinusoidal → ", "")
 
 
 class Toolkit(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.costs.training_cost import Cost, cost, timing_of
+from pipeline.costs.training_cost import COSTS, cost, timing_of
 from pipeline.reporting.published import LOWER, LOWER_CASED
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.scoring.intervals import Score
@@ -28,6 +28,8 @@ from transformer.config.reading import UserError, hints, read_saved
 from transformer.config.training import TrainingConfig
 from transformer.files import digest, read_json
 
+# Where scores are: a set and weights. `dev, last` is that of Table 3, and the filtered test set was scored in 2014.
+LAST, TEST, TEST_FILTERED = ("dev", "last"), ("test", "average"), ("test_filtered", "average")
 # Columns of `runs`, each with the keys of its value in the file of a run.
 FACTS = {
     "parameters": ("training", "parameters"),
@@ -43,10 +45,15 @@ FACTS = {
     "begins with": ("training", "initial"),
 }
 # The keys of the statistics in the file of a run, and their sets and weights. Files of earlier code lack the second.
-STATISTICS = {"statistics": ("dev", "last"), "test_statistics": ("test", "average")}
+STATISTICS = {"statistics": LAST, "test_statistics": TEST}
 # Columns of `runs` with times and hardware, which only the pages show.
 TIMES = {"seconds": "seconds", "tokens/s": "tokens_per_second", "hardware": "hardware", "GPUs": "gpus"}
 TIMES |= {"trained in": "precision", "commit": "commit", "torch": "torch", "numpy": "numpy"}
+
+# The columns of both frames
+SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature")
+SAME = ["corpus", *hints(ModelConfig), *hints(TrainingConfig)]  # what is equal in two results of one run
+COLUMNS = ["run", "selected", "model", "differences", "languages", *SAME, "bpe_dropout", *FACTS, *TIMES, *COSTS]
 
 
 class Mean(NamedTuple):
@@ -141,12 +148,6 @@ class Results:
         return Mean(fmean(scores), f"mean of {len(scores)} seeds ({rounded(min(scores))} to {rounded(max(scores))}){mixed}")
 
 
-SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature")
-SAME = ["corpus", *hints(ModelConfig), *hints(TrainingConfig)]  # what is equal in two results of one run
-HEAD = ["run", "selected", "model", "differences", "languages"]
-COLUMNS = [*HEAD, *SAME, "bpe_dropout", *FACTS, *TIMES, *(f"cost {key}" for key in hints(Cost))]
-
-
 def load_results(params: Mapping, results: Path) -> Results:
     """Read results/. The runs of params.yaml come first, in its order, then the others by name."""
     files = {path.stem: path for path in sorted(results.glob("*.json"), key=lambda path: path.stem)}
@@ -209,9 +210,8 @@ def times_row(params: Mapping, name: str, known: Mapping, results: Path) -> dict
     path = results / "times" / f"{name}.json"
     times = read_json(path) if path.is_file() else {}
     timing = times.get("training") if times.get("training_sha256") == digest(known["training"]) else None
-    costs = vars(cost(timing_of(timing, str(path)) if timing else None, known["flops"], params))
     found = {label: within(timing, key) for label, key in TIMES.items()}
-    return {**found, **{f"cost {key}": value for key, value in costs.items()}}
+    return {**found, **cost(timing_of(timing, str(path)) if timing else None, known["flops"], params)}
 
 
 def selected_row(params: Mapping, name: str) -> dict[str, Any]:

@@ -8,21 +8,16 @@ from typing import Any
 
 import pandas as pd
 
+from pipeline.costs.training_cost import COSTS
 from pipeline.reporting.published import LOWER, LOWER_CASED, TOKENISED
-from pipeline.reporting.results import Results, named_measures
+from pipeline.reporting.results import LAST, TEST, TEST_FILTERED, Results, named_measures
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.running.times import duration
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
 from pipeline.scoring.intervals import Score, holm
 from pipeline.settings.score_files import within
 
-TEST = ("test", "average")
-TRANSLATIONS = {
-    "dev, last": ("dev", "last"),
-    "dev, average": ("dev", "average"),
-    "test": TEST,
-    "test, filtered": ("test_filtered", "average"),
-}
+TRANSLATIONS = {"dev, last": LAST, "dev, average": ("dev", "average"), "test": TEST, "test, filtered": TEST_FILTERED}
 MEASURES = {
     "bleu-13a": "sacreBLEU 13a",
     "bleu-13a-lc": "sacreBLEU 13a, lower-cased",
@@ -35,7 +30,7 @@ MEASURES = {
     "chrf": "chrF",
 }
 RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
-    "dev sacreBLEU, last": ("bleu-13a", "dev", "last"),
+    "dev sacreBLEU, last": ("bleu-13a", *LAST),
     "dev sacreBLEU, average": ("bleu-13a", "dev", "average"),
     "test sacreBLEU": ("bleu-13a", *TEST),
     "test BLEU, published measure": (PUBLISHED, *TEST),
@@ -44,7 +39,7 @@ RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
 }
 
 
-def described(run: Mapping[str, Any]) -> str:
+def differences_of(run: Mapping[str, Any]) -> str:
     differences, model = (f"{key} {value}" for key, value in run["differences"].items()), run["begins with"]
     return ", ".join(differences) + f"; begins with {model}" * isinstance(model, str)
 
@@ -52,7 +47,7 @@ def described(run: Mapping[str, Any]) -> str:
 def all_runs(results: Results) -> Table:
     """One row for each run, with the hashes of its data and settings, which identify the origin of its numbers."""
     runs = results.runs
-    frame = runs[["corpus", "model"]].assign(differences=[described(run) for _, run in runs.iterrows()])
+    frame = runs[["corpus", "model"]].assign(differences=[differences_of(run) for _, run in runs.iterrows()])
     frame["selected"] = runs["selected"].map({True: "yes", False: "no"})
     facts = ["parameters", "trained steps", "dev PPL, last", "dev PPL, average", "accuracy", "calibration error"]
     facts += ["FLOPs, counted", "data", "settings"]
@@ -98,22 +93,12 @@ def origins(results: Results) -> Table:
         {
             "run": name,
             "corpus": run["corpus"],
-            "model": ", ".join(filter(None, (run["model"], described(run)))),
+            "model": ", ".join(filter(None, (run["model"], differences_of(run)))),
             "steps": run["trained steps"],
             "training": run["seconds"] and duration(run["seconds"]),
-            "tokens/s": run["tokens/s"],
-            "hardware": run["hardware"],
-            "GPUs": run["GPUs"],
+            **run[["tokens/s", "hardware", "GPUs"]],
             "precision": run["trained in"],
-            "FLOPs, counted": run["FLOPs, counted"],
-            "sustained TFLOPS": run["cost sustained_tflops"],
-            "FLOPs, estimated": run["cost flops"] or run["cost reason"],
-            "MFU (%)": run["cost mfu"] and 100 * run["cost mfu"],
-            "HFU (%)": run["cost hfu"] and 100 * run["cost hfu"],
-            "commit": run["commit"],
-            **run[versions],
-            "data": run["data"],
-            "settings": run["settings"],
+            **run[["FLOPs, counted", *COSTS, "commit", *versions, "data", "settings"]],
             "sacreBLEU signature": signatures.get(name),
         }
         for name, run in results.runs.iterrows()
@@ -131,8 +116,9 @@ def origins(results: Results) -> Table:
 
 LOWER_BLEU = "BLEU of lower-cased text"
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences", "arithmetic")  # settings that change at most rounding
-SCORES = {"sacreBLEU": HEADLINE, "BLEU, published measure": PUBLISHED, "chrF": "chrf", LOWER_BLEU: TOKENISED}  # by label
-FACTS = {
+# The measures and the facts of a decoding, by label
+DECODING_SCORES = {"sacreBLEU": HEADLINE, "BLEU, published measure": PUBLISHED, "chrF": "chrf", LOWER_BLEU: TOKENISED}
+DECODING_FACTS = {
     "log-probability": "log_prob",
     "source log-probability": "source_log_prob",
     "length ratio": "length_ratio",
@@ -154,8 +140,10 @@ DECODING_NOTES = [
 ]
 
 
-def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Table:
-    """A row for each decoding. `decodings` has the contents of their files in results/."""
+def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Table | None:
+    """A row for each decoding. `decodings` has the contents of their files in results/. None without decodings."""
+    if not decodings:
+        return None
     precisions = {each["decoding"]["settings"]["decoding"].get("precision") for each in decodings.values()}
     left_out = NO_RESULT if len(precisions) > 1 else (*NO_RESULT, "precision")
     rows = list[dict[str, Any]]()
@@ -164,12 +152,12 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
         oracle = ", uses the references" if str(settings.get("objective", "")).startswith("oracle") else ""
         measures = named_measures(each["score"]["set"]["metrics"], each["set"].startswith(LOWER_CASED))
         row: dict[str, Any] = {"decoding": name}
-        for label, measure in SCORES.items():
+        for label, measure in DECODING_SCORES.items():
             cell = measures.get(measure)
             row |= with_ends(label, cell and Score(*(cell[key] for key in ("score", "low", "high"))))
         row |= {"model": each["model"], "set": each["set"], "decoder": settings.get("decoder", "beam") + oracle}
         row |= {"settings": shown_settings(params, settings, left_out), "p, Holm": facts.get("p")}
-        rows.append(row | {label: facts.get(key) for label, key in FACTS.items()})
+        rows.append(row | {label: facts.get(key) for label, key in DECODING_FACTS.items()})
     frame = pd.DataFrame(rows, dtype=object)
     for _, group in frame.groupby(["model", "set"]):
         frame.loc[group.index, "p, Holm"] = pd.Series(holm(list(group["p, Holm"])), group.index, dtype=object)
@@ -179,9 +167,8 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
 
 def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Iterator[Table]:
     """The tables of the pages: one for each model and set, best decoding first, without empty columns."""
-    if not decodings:
+    if not (whole := decodings_table(params, decodings)):
         return
-    whole = decodings_table(params, decodings)
     for (model, chosen), frame in whole.frame.groupby(["model", "set"]):
         best = LOWER_BLEU if chosen.startswith(LOWER_CASED) else "sacreBLEU"
         frame = frame.sort_values(best, ascending=False, kind="stable").drop(columns=["model", "set"])

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.reporting.changes import ROWS, Change, described, of_study, published_difference
-from pipeline.reporting.published import BASE, TABLE3
-from pipeline.reporting.results import Results
-from pipeline.reporting.run_tables import TEST
+from pipeline.reporting.changes import ROWS, Change, of_study
+from pipeline.reporting.published import TABLE3, described
+from pipeline.reporting.results import TEST, Results
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Table, table
 from pipeline.scoring.intervals import LEVEL, MEASURES, SEEDS, Seeds, Spread
@@ -117,9 +116,8 @@ def tables(scales: Sequence[Scale]) -> list[Table]:
     rows, compared = [ROWS[key] for key in ROWS if any(key in scale.planned for scale in scales[:2])], common(scales)
     if not rows:
         return []
-    changes = [f"{row.group}: {described(row.settings, BASE)}" for row in rows]
-    frame = pd.DataFrame({"the paper's change": changes}, [row.key for row in rows])
-    frame["ln PPL, paper"], frame["BLEU, paper"] = frame.index.map(PAPER), [published_difference(row)[0] for row in rows]
+    frame = pd.DataFrame({"the paper's change": [f"{row.group}: {row.change}" for row in rows]}, [row.key for row in rows])
+    frame["ln PPL, paper"], frame["BLEU, paper"] = frame.index.map(PAPER), [row.effect[0] for row in rows]
     others = []
     for scale in scales:
         labels = {column: label.format(scale.name) for column, label in COLUMNS.items()}
@@ -139,7 +137,7 @@ def tables(scales: Sequence[Scale]) -> list[Table]:
 def distance_row(scale: Scale, rows: Sequence[str]) -> dict[str, Any]:
     """How far these rows of a scale are from the paper's. Rank correlation: Spearman's."""
     distance, of, spread = scale.distance(rows), scale.rows.reindex(rows), scale.spread if len(scale.rows) else None
-    signs = [ours * published_difference(ROWS[row])[0] > 0 for row, ours in of["BLEU"].dropna().items()]
+    signs = [ours * ROWS[row].effect[0] > 0 for row, ours in of["BLEU"].dropna().items()]
     return {
         "study": scale.name,
         "rows": f"{of['effect'].count()} of {len(rows)}",

@@ -6,17 +6,16 @@ from itertools import takewhile
 from statistics import fmean
 from typing import Any
 
-from pipeline.reporting.paper_tables import LAST, as_published
+from pipeline.reporting.paper_tables import as_published
 from pipeline.reporting.published import BASE, LOWER_CASED, SETTINGS, TOKENISED, TOOLKITS
-from pipeline.reporting.results import Mean, Results
-from pipeline.reporting.run_tables import TEST
+from pipeline.reporting.results import LAST, TEST, Mean, Results
 from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.blocks import described
 from pipeline.settings.score_files import rounded
 
-COMPARED = ("corpus", "model", *BASE, "seed")  # the settings that `Study.varied` compares
+COMPARED = ("corpus", "model", *BASE, "seed")  # the settings that a table of runs has if they differ
 FIRST = {HEADLINE: "sacreBLEU", TOKENISED: "BLEU of lower-cased text"}  # the first measure of a run, by its text
 
 
@@ -46,10 +45,6 @@ class Study:
     def seeds(self, run: str) -> list[str]:
         """The run, and the runs that differ from it in the seed only."""
         return next((same for same in self.results.groups if run in same), [run])
-
-    def varied(self) -> list[str]:
-        """The settings in which the runs differ."""
-        return [key for key in COMPARED if self.results.runs[key].nunique(dropna=False) > 1]
 
     def caveat(self) -> str:
         """A warning if the runs were trained on different data, or an empty text."""
@@ -96,7 +91,8 @@ def study_table(study: Study) -> Table:
     """The runs of a study, best first, with the settings in which they differ."""
     results, runs = study.results, study.results.runs
     measures = {name: label for name, label in FIRST.items() if len(results.at(name, *TEST))} or {HEADLINE: FIRST[HEADLINE]}
-    settings = runs[study.varied()].rename(columns={key: label for label, key in SETTINGS.items()}).astype(str)
+    varied = [key for key in COMPARED if runs[key].nunique(dropna=False) > 1]
+    settings = runs[varied].rename(columns={key: label for label, key in SETTINGS.items()}).astype(str)
     settings[1:] = settings[1:].mask(settings[1:] == settings.iloc[0], "")
     frame = results.columns({f"test {label}": (name, *TEST) for name, label in measures.items()}).join(settings)
     frame = frame.join(results.columns({f"dev {label}, last": (name, *LAST) for name, label in measures.items()}))

@@ -10,7 +10,6 @@ its sentences. The resamples are equal for all systems, so differences are paire
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,8 +41,7 @@ class Score(NamedTuple):
     p: float | None = None
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """The pooled variances of trainings that differ only in the seed, in squared points.
 
     `seeds` is the variance of their scores, with `freedom` degrees of freedom. `resampled` is the part of it that appears
@@ -75,26 +73,21 @@ def spread(groups: Sequence[np.ndarray]) -> Spread:
     return Spread(seeds / freedom, resampled / freedom, freedom)
 
 
-def between(runs: np.ndarray, bases: np.ndarray, spread: Spread) -> Score:
+def between(runs: np.ndarray, bases: np.ndarray, pooled: Spread | None = None) -> Score:
     """The mean of the seeds `runs` minus the mean of the seeds `bases`, each [K, 1 + R], of two trainings.
 
+    Without a `pooled` spread, each training has that of its own seeds, two or more, and the test is Welch's.
     The bootstrap over sentences also contains a part of the variance between seeds. This part is not counted twice.
     """
-    change, share = runs.mean(axis=0) - bases.mean(axis=0), 1 / len(runs) + 1 / len(bases)
-    sentences = max(0.0, change[1:].var() - spread.resampled * share)
-    return tested(change[0], spread.seeds * share + sentences, spread.freedom)
-
-
-def welch(runs: np.ndarray, bases: np.ndarray) -> Score:
-    """As `between`, but the two trainings may vary unequally between seeds (Welch's test). Both have two seeds or more."""
-    change, groups = runs.mean(axis=0) - bases.mean(axis=0), (runs, bases)
-    shares = [group[:, 0].var(ddof=1) / len(group) for group in groups]
-    resampled = sum(
-        (group - group.mean(axis=0))[:, 1:].var(axis=1).sum() / (len(group) - 1) / len(group) for group in groups
-    )
-    variance = sum(shares) + max(0.0, change[1:].var() - resampled)
-    spent = sum(share**2 / (len(group) - 1) for share, group in zip(shares, groups))
-    return tested(change[0], variance, variance**2 / spent if spent else float("inf"))
+    change, sides = runs.mean(axis=0) - bases.mean(axis=0), [(pooled or spread([of]), len(of)) for of in (runs, bases)]
+    seeds = [of.seeds / number for of, number in sides]
+    sentences = max(0.0, change[1:].var() - sum(of.resampled / number for of, number in sides))
+    variance, freedom = sum(seeds) + sentences, float("inf")
+    if pooled:
+        freedom = pooled.freedom
+    elif spent := sum(share**2 / of.freedom for share, (of, _) in zip(seeds, sides)):
+        freedom = variance**2 / spent
+    return tested(change[0], variance, freedom)
 
 
 class Seeds:
@@ -116,19 +109,17 @@ class Seeds:
     def of(self, runs: Sequence[str]) -> np.ndarray:
         return np.array([self.scores[run] for run in runs if run in self.scores])
 
-    def difference(self, runs: Sequence[str], bases: Sequence[str]) -> Score | None:
-        """The mean of `runs` minus the mean of `bases`, with an interval and a p-value if both have SEEDS seeds."""
+    def difference(self, runs: Sequence[str], bases: Sequence[str], *, pooled: bool = True) -> Score | None:
+        """The mean of `runs` minus the mean of `bases`, with an interval and a p-value if both have SEEDS seeds.
+
+        If not `pooled`, the test is Welch's, which does not assume that all trainings vary equally.
+        """
         ours, others = self.of(runs), self.of(bases)
         if not len(ours) or not len(others):
             return None
         if self.spread is None or min(len(ours), len(others)) < SEEDS:
             return Score(float(ours[:, 0].mean() - others[:, 0].mean()))
-        return between(ours, others, self.spread)
-
-    def unequal(self, runs: Sequence[str], bases: Sequence[str]) -> Score | None:
-        """`difference` without the assumption that all trainings vary equally. None with fewer than SEEDS seeds."""
-        ours, others = self.of(runs), self.of(bases)
-        return welch(ours, others) if min(len(ours), len(others)) >= SEEDS else None
+        return between(ours, others, self.spread if pooled else None)
 
 
 def within(one: np.ndarray, base: np.ndarray) -> Score:

@@ -93,19 +93,20 @@ PARAMS = {"hardware": RATES, "peak_tflops": {"P100": 10.0}}
 def test_the_cost_is_the_paper_s_formula_or_says_which_rate_is_missing(hardware, precision, expected):
     """A rate is found by the GPU's name and the precision."""
     made = training_cost.cost(timing(hardware=hardware, precision=precision), COUNTED, PARAMS)
-    assert made.sustained_tflops == expected
+    assert made["sustained TFLOPS"] == expected
     if expected:
-        assert made.flops == pytest.approx(43200 * 8 * expected * 1e12) and made.reason is None
+        assert made["FLOPs, estimated"] == pytest.approx(43200 * 8 * expected * 1e12)
     else:
-        assert made.flops is made.mfu is None and hardware.split()[1] in made.reason and "hardware" in made.reason
+        assert made["MFU (%)"] is None
+        assert hardware.split()[1] in made["FLOPs, estimated"] and "hardware" in made["FLOPs, estimated"]
 
 
 def test_on_a_cpu_and_without_times_or_a_count_less_is_known_of_the_cost():
     made = training_cost.cost(timing(gpus=0, hardware="a CPU named P100"), COUNTED, PARAMS)
-    assert made.flops is made.mfu is made.hfu is None and "CPU" in made.reason
-    assert training_cost.cost(None, COUNTED, PARAMS) == training_cost.Cost()
+    assert made["MFU (%)"] is made["HFU (%)"] is None and "CPU" in made["FLOPs, estimated"]
+    assert {*training_cost.cost(None, COUNTED, PARAMS).values()} == {None}
     made = training_cost.cost(timing(), None, PARAMS)
-    assert made.flops and made.mfu is made.hfu is None
+    assert made["FLOPs, estimated"] and made["MFU (%)"] is made["HFU (%)"] is None
 
 
 def write_files(folder, settings, **training):
@@ -151,9 +152,9 @@ def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak
     result = training_cost.cost(timing(seconds=2.0, gpus=3), counted_of_it, params)
     executed, at_peak = counted(settings(), 5, 9, 5, backward=True), 2 * 3 * 10.0e12
     hidden = 3 * settings().N * 5 * (5 * 4 // 2) * 2 * settings().h * (settings().d_k + settings().d_v)  # m (m - 1) / 2
-    assert result.hfu == pytest.approx(executed / at_peak)
-    assert result.mfu == pytest.approx((executed - hidden) / at_peak)
-    assert result.flops is None
+    assert result["HFU (%)"] == pytest.approx(100 * executed / at_peak)
+    assert result["MFU (%)"] == pytest.approx(100 * (executed - hidden) / at_peak)
+    assert "hardware has no rate of Tesla P100" in result["FLOPs, estimated"]
 
 
 NEEDED = {

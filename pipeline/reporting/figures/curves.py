@@ -1,7 +1,7 @@
 """Curves: losses of runs against training steps, and how far the token probabilities of runs can be believed."""
 
 from collections.abc import Sequence
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import pandas as pd
@@ -61,11 +61,11 @@ def dev_losses(study: Study) -> Figure:
     groups = study.results.alike(runs)
     canvas, plot = axes(7.0, 3.3 + 0.1 * len(groups))
     names = [shared(seeds) for seeds in groups]
-    for number, (seeds, name) in enumerate(zip(groups, names)):
-        look = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}
+    for seeds, name, (dashes, colour) in zip(groups, names, cycle(product(DASHES, COLOURS))):
         label = name.removeprefix(f"{shared(names)}-") + (f", {len(seeds)} seeds" if len(seeds) > 1 else "")
         for run in seeds:
-            draw(plot, study.results, run, "dev_loss", **look, label=label if run == seeds[-1] else None)
+            look = {"color": colour, "linestyle": dashes, "label": label if run == seeds[-1] else None}
+            draw(plot, study.results, run, "dev_loss", **look)
     finish(canvas, plot, "dev loss per piece (nats)")
     alt = f"Dev loss against steps of {len(runs)} runs: {', '.join(runs)}."
     return drawn(f"study-{study.name}", canvas, f"{study.name}: dev loss. {study.caveat()}".strip(), alt)
@@ -85,12 +85,10 @@ def reliability(results: Results, of: str = "") -> list[Figure]:
     shown = []
     for number, (name, *_) in enumerate(results.alike(known)):
         run, colour = results.runs.loc[name], COLOURS[number % len(COLOURS)]
-        believed, right, counts = zip(
-            *((each["probability"], each["accuracy"], each["tokens"]) for each in run["reliability"])
-        )
-        plot.plot(believed, right, color=colour, label=name)
-        areas = [12 + 150 * count / sum(counts) for count in counts]
-        plot.scatter(believed, right, s=areas, color=colour, alpha=0.5, linewidths=0)
+        bins = pd.DataFrame(run["reliability"])
+        plot.plot(bins["probability"], bins["accuracy"], color=colour, label=name)
+        areas = 12 + 150 * bins["tokens"] / bins["tokens"].sum()
+        plot.scatter(bins["probability"], bins["accuracy"], s=areas, color=colour, alpha=0.5, linewidths=0)
         shown.append(f"{name} {run['calibration error']:.3f}")
     canvas.legend(loc="outside lower center", ncols=2)
     caption = (
