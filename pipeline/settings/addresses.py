@@ -28,9 +28,15 @@ def require_address(address: str) -> None:
 def is_url(address: str) -> bool:
     """Return True for the URL of a file and False for a path.
 
-    Raises UserError for an address that `on_the_web` refuses, and for a URL that does not end in a file name.
+    Raises UserError for an address that `on_the_web` refuses, for a URL that does not end in a file name, and for that of a
+    page that shows a file.
     """
     url = on_the_web(address)
+    if shown := re.match(
+        r"https?://(huggingface\.co|github\.com)/(datasets/)?[^/]+(/[^/]+)?/blob/", address, re.IGNORECASE
+    ):
+        folder = "resolve" if "hugging" in shown[1].lower() else "raw"
+        raise UserError(f"{address!r} is a page about a file; the address of the file has /{folder}/ in place of /blob/")
     if url and not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
         raise UserError(f"{address!r} is refused; a URL ends in a file name, as in .../dev.tgz")
     return url

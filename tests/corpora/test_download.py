@@ -257,6 +257,9 @@ ARCHIVED = PAIR | {"archive": "europarl"}
 OUTSIDE = ("my.en", "../my.en", "text/../my.en", "/my.en")
 
 
+HUB = "https://huggingface.co"
+
+
 @pytest.mark.parametrize(
     "change, said",
     [
@@ -270,6 +273,8 @@ OUTSIDE = ("my.en", "../my.en", "text/../my.en", "/my.en")
         ({"train": [PAIR | {"source": "file:///etc/passwd"}]}, "file: is refused"),
         ({"train": {"parquet": ["ftp://host/a.parquet"]}}, "ftp: is refused"),
         ({"train": {"parquet": ["https://host/*.parquet"]}}, "ends in a file name"),
+        ({"train": {"parquet": [f"{HUB}/datasets/a/b/blob/main/*-of-00002.parquet"]}}, "has /resolve/ in place of /blob/"),
+        ({"train": [PAIR | {"source": "https://GitHub.com/a/b/blob/main/c/my.en"}]}, "has /raw/ in place of /blob/"),
         ({"train": [{"hold_out": 5}]}, "only dev and test can be held out"),
         ({"dev": [{"hold_out": 5}, PAIR]}, "each as one part"),
         ({"test_filtered": {"hold_out": 5}}, "only dev and test can be held out"),
