@@ -23,7 +23,6 @@ from pipeline.scoring.curves import read_curve
 from pipeline.scoring.intervals import statistics
 from pipeline.settings.params import load
 from pipeline.text.evaluation import EvaluationSet
-from transformer.config.reading import UserError
 from transformer.files import atomic, read_json, write_json
 
 PARTS = {
@@ -41,8 +40,6 @@ def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path, test: 
     differences = dict(params["runs"][run])
     head = {"run": run, "corpus": differences.pop("corpus"), "model": differences.pop("model"), "differences": differences}
     data = read_json(corpus)
-    if "bpe_dropout" not in data:
-        raise UserError(f"{corpus}: bpe_dropout is missing; earlier code made the file: run the stage that makes it again")
     head |= {key: data[key] for key in ("languages", "bpe_dropout")}
     parts = {part: read_json(scores / file) for part, file in PARTS.items()}
     places = {"statistics": (DEV_TRANSLATION, dev), "test_statistics": (TEST_TRANSLATION, test)}

@@ -88,7 +88,7 @@ def trainer(
     size = describe(data)["vocabulary_size"]
     layers, reason = proved(device, options.kernels, model, size, precision)
     network = Transformer(model, size, layers)
-    store = Store(place, config.keep, identity | {"settings and data": place.name}, writes=group.rank == 0)
+    store = Store(place, config.keep, identity | {more_steps.FOLDER: place.name}, writes=group.rank == 0)
     state = new_state(network, config, device)
     if reason and group.rank == 0:
         warn(f"our kernels are not used, which is slower: {reason}")

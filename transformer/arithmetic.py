@@ -98,18 +98,11 @@ def by_position(x_BHPE: Tensor, size: int) -> Tensor:
 
 
 def attention(
-    q_BHQE: Tensor,
-    k_BHKE: Tensor,
-    v_BHKE: Tensor,
-    dropout: float = 0.0,
-    causal: bool = False,
-    *,
-    attn_mask: Tensor | None = None,
-    scale: float,
+    q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, *unused: object, attn_mask: Tensor | None = None, scale: float
 ) -> tuple[Tensor, Tensor]:
     """softmax(scale Q K^T + mask) V, and the logarithms of the sums of the exponentials, [B, H, Q].
 
-    `dropout` and `causal` are not used. The result of a query that may attend to no key is 0.
+    Torch's dropout and its switch of a causal mask are not used. The result of a query that may attend to no key is 0.
     """
     weights_BHQK = scores(q_BHQE, k_BHKE, attn_mask, scale)
     most_BHQ1 = weights_BHQK.amax(-1, keepdim=True).clamp_(min=torch.finfo(weights_BHQK.dtype).min)
@@ -125,9 +118,7 @@ def attention_backward(
     v_BHKE: Tensor,
     out_BHQE: Tensor,
     logarithms_BHQ: Tensor,
-    dropout: float,
-    causal: bool,
-    *,
+    *unused: object,
     attn_mask: Tensor | None = None,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -170,15 +170,15 @@ class Keys:
         start = self.length
         self.length += k_BHKE.shape[2]
         if self.length > self.k.shape[2]:
-            self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
+            self.grow(max(self.CAPACITY, 2 * self.length))
         self.k[:, :, start : self.length] = k_BHKE
         self.v[:, :, start : self.length] = v_BHKE
         return self.k[:, :, : self.length], self.v[:, :, : self.length]
 
-    def enlarged(self, old: Tensor) -> Tensor:
-        new = old.new_empty(*old.shape[:2], max(self.CAPACITY, 2 * self.length), old.shape[3])
-        new[:, :, : old.shape[2]] = old
-        return new
+    def grow(self, keys: int) -> None:
+        """Make room for this number of keys. The new room is zero: a mask would not hide a NaN in memory as it is."""
+        more = keys - self.k.shape[2]
+        self.k, self.v = F.pad(self.k, (0, 0, 0, more)), F.pad(self.v, (0, 0, 0, more))
 
     def select(self, sentences: Tensor) -> None:
         """Keep the sentences with these indices and drop the others."""

@@ -40,10 +40,6 @@ class Rows:
         return replace(self, **changed)
 
     @property
-    def tensors(self) -> list[Tensor]:
-        return [each for each in vars(self).values() if isinstance(each, Tensor)]
-
-    @property
     def place(self) -> tuple[Tensor, int] | None:
         """The positions, and a number above all of them; None where each row is one sentence."""
         return None if self.position_BS is None else (self.position_BS, self.longest)

@@ -107,14 +107,13 @@ class Batches:
     def sums(self, numbers: np.ndarray) -> dict[str, int]:
         """The tokens of each side and the sums of products of lengths, from which flops.py counts the operations."""
         source, target = self.source[numbers], self.target[numbers]
-        summands = {
-            "source_tokens": source,
-            "target_tokens": target,
-            "source_squared": source**2,
-            "target_squared": target**2,
-            "source_target": source * target,
+        return {
+            "source_tokens": int(source.sum()),
+            "target_tokens": int(target.sum()),
+            "source_squared": int(source @ source),
+            "target_squared": int(target @ target),
+            "source_target": int(source @ target),
         }
-        return {key: int(values.sum()) for key, values in summands.items()}
 
 
 class MixedBatches(Batches):

@@ -60,9 +60,7 @@ class Trainer:
     device: torch.device
     precision: str
     save_every_seconds: float
-    warn: Callable[[str], None] = (
-        warnings.warn
-    )  # called with a line of text when the limit of a part is lowered or CUDA graphs end
+    warn: Callable[[str], None] = warnings.warn  # called with a line of text, as that of `Step`
     workers: Workers = SINGLE_PROCESS
 
     def __post_init__(self) -> None:

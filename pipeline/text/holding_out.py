@@ -73,8 +73,6 @@ def key(line: bytes) -> str:
 
 
 def pairs_of(folder: Path, languages: tuple[str, str]) -> Iterator[Pair]:
-    with (
-        open(folder / f"train.{languages[0]}", "rb") as sources,
-        open(folder / f"train.{languages[1]}", "rb") as targets,
-    ):
+    source, target = (folder / f"train.{language}" for language in languages)
+    with open(source, "rb") as sources, open(target, "rb") as targets:
         yield from zip(sources, targets, strict=True)

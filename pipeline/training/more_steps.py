@@ -34,8 +34,7 @@ def prepare(
         return
     step, earlier = max(shorter.items())
     tensors, description = read_tensors(earlier / workspace.STATE)
-    saved = {key: value for key, value in description["identity"].items() if key != FOLDER}
-    reasons = [*differences(config, step, saved, identity)]
+    reasons = [*differences(config, step, description["identity"], identity)]
     if workspace.history_of(earlier)[-1:] != [code]:
         reasons.append(f"other code made it (`python -m pipeline.commands.accept {run}` lets the present code use it)")
     if reasons:

@@ -206,11 +206,6 @@ class SlotKeys(Keys):
 
     slot_BK: Tensor
 
-    def grow(self, slots: int) -> None:
-        """Enlarge to `slots` slots. New slots are zero, since no mask would hide a NaN in uninitialised memory."""
-        more = slots - self.k.shape[2]
-        self.k, self.v = F.pad(self.k, (0, 0, 0, more)), F.pad(self.v, (0, 0, 0, more))
-
     def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
         """Store the keys and values of the nodes. Returns those of all slots, each [B, H, N, E]."""
         place = rows_B1(k_BHKE), slice(None), self.slot_BK

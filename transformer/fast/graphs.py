@@ -179,8 +179,9 @@ class Passes:
     def load(self, batch: Batch) -> None:
         """Copy the ids, positions and sentences of a batch into the buffers of the graphs."""
         for own, given in ((self.batch.source, batch.source), (self.batch.target, batch.target)):
-            for mine, other in zip(own.tensors, given.tensors):
-                mine.copy_(other)
+            for mine, other in zip(vars(own).values(), vars(given).values()):
+                if isinstance(mine, Tensor):
+                    mine.copy_(other)
 
     def check(self) -> None:
         """Raises ArithmeticError if output or gradients differ from those without a graph, for the same random numbers.
