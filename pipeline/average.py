@@ -69,11 +69,10 @@ def greedy_bleu(weights: Path, vocabulary: Path, dev: Path) -> float:
     return headline_score(translator.text(found.translations), chosen)
 
 
-def work(
-    checkpoints: Path, training: Path, dev: Path, vocabulary: Path, text: Path, out: Path, config: AveragingConfig
-) -> None:
-    """Write the average of checkpoints in the folder `checkpoints` as a model folder `out`."""
-    last = chosen(checkpoints, training, config, lambda weights: greedy_bleu(weights, vocabulary, dev))
+def work(arguments: argparse.Namespace, config: AveragingConfig) -> None:
+    """Write the average of checkpoints in the folder --checkpoints as a model folder --out."""
+    checkpoints, vocabulary = arguments.checkpoints, arguments.vocabulary
+    last = chosen(checkpoints, arguments.training, config, lambda path: greedy_bleu(path, vocabulary, arguments.dev))
     if len(last) < config.checkpoints:
         raise UserError(
             f"{checkpoints} holds {len(last)} checkpoints, and averaging.checkpoints asks for {config.checkpoints}: "
@@ -84,27 +83,18 @@ def work(
             f"{vocabulary} is not the vocabulary that {checkpoints} was trained with; run binarise and train again"
         )
     steps = [step for step, _ in last]
-    with atomic_folder(out) as folder:
+    with atomic_folder(arguments.out) as folder:
         write_tensors(folder / WEIGHTS, average(last), {"averaged_steps": steps})
         shutil.copyfile(checkpoints / SETTINGS, folder / SETTINGS)
         shutil.copyfile(vocabulary, folder / "vocabulary.model")
-        shutil.copyfile(text, folder / TEXT)
-    print(f"averaged the checkpoints at steps {', '.join(map(str, steps))} into {out}")
+        shutil.copyfile(arguments.text, folder / TEXT)
+    print(f"averaged the checkpoints at steps {', '.join(map(str, steps))} into {arguments.out}")
 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     model = entry(params, "runs", arguments.run)["model"]
-    config = section(params, "models", model, "averaging", AveragingConfig)
-    work(
-        arguments.checkpoints,
-        arguments.training,
-        arguments.dev,
-        arguments.vocabulary,
-        arguments.text,
-        arguments.out,
-        config,
-    )
+    work(arguments, section(params, "models", model, "averaging", AveragingConfig))
     if machine(params).keep_states:
         for place in workspace.saved(arguments.run):
             size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6

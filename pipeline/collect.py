@@ -9,7 +9,6 @@ file of a decoding also holds facts that depend on other decodings of the same s
 """
 
 import argparse
-from pathlib import Path
 
 from pipeline.reporting import decoder_facts
 from pipeline.running import stage
@@ -18,24 +17,19 @@ from pipeline.settings.registry import parts
 from transformer.files import read_json, write_json
 
 
-def collect_decodings(params: dict, scores: Path, sets: Path, out: Path) -> None:
-    for name, facts in decoder_facts.facts(params, scores, sets).items():
-        folder = scores / "decodings" / name
-        made, score = (read_json(folder / f"{part}.json") for part in ("decoding", "score"))
-        head = {"name": name, "model": made["model"], "set": made["set"]}
-        write_json(out / f"decodings/{name}.json", {**head, "decoding": made, "score": score, "facts": facts})
-
-
 def main(arguments: argparse.Namespace) -> None:
-    params = load()
+    params, scores = load(), arguments.scores
     copied = {each.FOLDER: each.BLOCKS for each in parts("pipeline.extras.*.collected")}
     for folder in ("decodings", *copied):
         (arguments.out / folder).mkdir(parents=True, exist_ok=True)
-    collect_decodings(params, arguments.scores, arguments.sets, arguments.out)
+    for name, facts in decoder_facts.facts(params, scores, arguments.sets).items():
+        made, score = (read_json(scores / f"decodings/{name}/{part}.json") for part in ("decoding", "score"))
+        head = {"name": name, "model": made["model"], "set": made["set"]}
+        write_json(arguments.out / f"decodings/{name}.json", {**head, "decoding": made, "score": score, "facts": facts})
     for folder, blocks in copied.items():
         for name in (name for block in blocks for name in params[block]):
-            content = read_json(arguments.scores / folder / f"{name}.json")
-            write_json(arguments.out / folder / f"{name}.json", {"name": name, **content})
+            content = {"name": name, **read_json(scores / folder / f"{name}.json")}
+            write_json(arguments.out / folder / f"{name}.json", content)
 
 
 if __name__ == "__main__":

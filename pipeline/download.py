@@ -15,13 +15,13 @@ import argparse
 from pathlib import Path
 
 from pipeline.running import stage
+from pipeline.running.progress import say
 from pipeline.settings.download import SETS, DownloadConfig, download_config
 from pipeline.settings.languages import not_known
 from pipeline.settings.machine import machine
 from pipeline.settings.params import languages, load
 from pipeline.text.collecting import collect
 from pipeline.text.fetching import Fetcher
-from pipeline.text.transfer import say
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 

@@ -9,7 +9,6 @@ report. Writes {"analytic": {"training_flops", "training_flops_causal_half", "pe
 """
 
 import argparse
-from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline.costs.flops import Lengths, forward_flops, training_flops
@@ -39,18 +38,13 @@ def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps:
     }
 
 
-def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
-    """Return `analytic` for the training.json `path`, with the vocabulary size from the corpus's report `corpus`."""
-    training, where = read_json(path), str(path)
+def main(arguments: argparse.Namespace) -> None:
+    training, where = read_json(arguments.training), str(arguments.training)
     config = read_saved(ModelConfig, within(training, "settings", "model"), f"{where}: settings.model")
     lengths = Lengths(**{key: entry(training, key, Counted, where) for key in hints(Lengths)})
-    vocabulary_size = entry(read_json(corpus), "vocabulary_size", Counted, str(corpus))
+    vocabulary_size = entry(read_json(arguments.corpus), "vocabulary_size", Counted, str(arguments.corpus))
     passes = 2 if within(training, "settings", "training", "r_drop") else 1
-    return analytic(config, vocabulary_size, lengths, entry(training, "steps", Counted, where), passes)
-
-
-def main(arguments: argparse.Namespace) -> None:
-    counted = counted_of(arguments.training, arguments.corpus)
+    counted = analytic(config, vocabulary_size, lengths, entry(training, "steps", Counted, where), passes)
     write_json(arguments.out, {"analytic": counted})
     if arguments.training.with_name("score.json").exists():  # otherwise the stage `score` shows all files
         with followers.mirroring(arguments.training):

@@ -15,8 +15,6 @@ hardware or commit, so equal results have equal files.
 
 import argparse
 import bz2
-from pathlib import Path
-from typing import Any
 
 from pipeline.running import stage
 from pipeline.scoring.curves import read_curve
@@ -35,23 +33,17 @@ DEV_TRANSLATION = "translations/dev.last.txt"
 TEST_TRANSLATION = "translations/test.average.txt"
 
 
-def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path, test: Path) -> dict[str, Any]:
-    """The content of results/RUN.json."""
-    differences = dict(params["runs"][run])
+def main(arguments: argparse.Namespace) -> None:
+    run, scores, data = arguments.run, arguments.scores, read_json(arguments.corpus)
+    differences = dict(load()["runs"][run])
     head = {"run": run, "corpus": differences.pop("corpus"), "model": differences.pop("model"), "differences": differences}
-    data = read_json(corpus)
     head |= {key: data[key] for key in ("languages", "bpe_dropout")}
     parts = {part: read_json(scores / file) for part, file in PARTS.items()}
-    places = {"statistics": (DEV_TRANSLATION, dev), "test_statistics": (TEST_TRANSLATION, test)}
+    places = {"statistics": (DEV_TRANSLATION, arguments.dev), "test_statistics": (TEST_TRANSLATION, arguments.test)}
     counts = {key: statistics(scores / file, EvaluationSet.open(folder)) for key, (file, folder) in places.items()}
-    return {**head, **parts, "curve": read_curve(scores / "training.jsonl"), **counts}
-
-
-def main(arguments: argparse.Namespace) -> None:
-    found = result(load(), arguments.run, arguments.scores, arguments.corpus, arguments.dev, arguments.test)
     with atomic(arguments.translation) as file:  # bzip2, whose bytes depend on no version
-        file.write(bz2.compress((arguments.scores / TEST_TRANSLATION).read_bytes()))
-    write_json(arguments.out, found)
+        file.write(bz2.compress((scores / TEST_TRANSLATION).read_bytes()))
+    write_json(arguments.out, {**head, **parts, "curve": read_curve(scores / "training.jsonl"), **counts})
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ import argparse
 import hashlib
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ import torch
 
 from pipeline import code
 from pipeline.running import followers, hardware, stage
-from pipeline.running.progress import Progress, warn
+from pipeline.running.progress import Progress, say, warn
 from pipeline.running.times import write_times
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
@@ -69,7 +68,7 @@ def trainer(
     - The data begin with the weights of a model of other settings.
     - The saved state or its log is damaged, or was made with other settings, other data or other hardware.
     """
-    say = tell if group.rank == 0 else lambda text: None
+    tell = say if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
     device, precision, identity = conditions(options, config)
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
@@ -83,7 +82,7 @@ def trainer(
     if not len(batches):
         raise UserError(f"{data}: no training pair is within max_length {config.max_length} (of {len(train_set)} pairs)")
     if batches.left_out:
-        say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
+        tell(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
     size = describe(data)["vocabulary_size"]
     layers, reason = proved(device, options.kernels, model, size, precision)
@@ -93,9 +92,9 @@ def trainer(
     if reason and group.rank == 0:
         warn(f"our kernels are not used, which is slower: {reason}")
     if store.resume(state):
-        say(f"resuming at step {state.step} from {store.state}")
+        tell(f"resuming at step {state.step} from {store.state}")
     elif origin := initial.load(network, data):
-        say(f"beginning with the weights of models/{origin}")
+        tell(f"beginning with the weights of models/{origin}")
     seconds = options.save_every_minutes * 60
     return Trainer(state, batches, dev_set, config, store, device, precision, seconds, warn, group)
 
@@ -118,11 +117,6 @@ def identity_of(device: torch.device, precision: str, threads: int) -> dict[str,
         return {"device": device.type, "arithmetic": "portable", "precision": precision, "threads": threads}
     identity = {"device": device.type, "hardware": here["hardware"], "precision": precision, "threads": threads}
     return identity | ({"instructions": here["instructions"]} if device.type == "cpu" else {})
-
-
-def tell(text: str) -> None:
-    """Write a line to standard error without breaking a progress bar."""
-    Progress.write(text, file=sys.stderr)
 
 
 class Interruption:
@@ -160,7 +154,7 @@ def follow(training: Trainer, stop: Interruption) -> bool:
             rate = (record["tokens"] - tokens_before) / (time.monotonic() - started)
             bar.set_postfix_str(f"loss {record['loss']:.3f}, {rate:,.0f} tokens/s", refresh=False)
         elif record:
-            bar.write(f"step {record['step']}: dev perplexity {record['dev_perplexity']:.3f}", file=sys.stderr)
+            say(f"step {record['step']}: dev perplexity {record['dev_perplexity']:.3f}")
 
     with bar:
         done = training.run(tick, stop)
@@ -168,7 +162,7 @@ def follow(training: Trainer, stop: Interruption) -> bool:
             bar.total = state.step  # `patience` may end a training early; an incomplete bar leaves its file
     if not done:
         reason = stop.reason or "another worker"
-        print(f"stopped by {reason} at step {state.step}; the same command resumes it", file=sys.stderr)
+        say(f"stopped by {reason} at step {state.step}; the same command resumes it")
     return done
 
 

@@ -36,9 +36,14 @@ def text_since(path: Path, since: float) -> str:
         return ""
 
 
+def say(text: str) -> None:
+    """Write a line to standard error without breaking a bar."""
+    Progress.write(text, file=sys.stderr)
+
+
 def warn(text: str) -> None:
     """Warn of something that only this machine has, and that is therefore in no output: one line on standard error."""
-    Progress.write(f"{WARNING}{' '.join(text.split())}", file=sys.stderr)
+    say(f"{WARNING}{' '.join(text.split())}")
 
 
 class Progress(tqdm):

@@ -9,6 +9,7 @@ from operator import eq
 from pathlib import Path
 from typing import IO, Any
 
+from pipeline.running.progress import say
 from pipeline.settings.download import Archive, Part, one_file, pinned
 from pipeline.text.archives import CHUNK, Unpacked, members, undamaged, unpacked
 from pipeline.text.evaluation import require_aligned
@@ -19,7 +20,6 @@ from pipeline.text.letters import swapped
 from pipeline.text.plain import notice, notice_names
 from pipeline.text.sets import lines_of
 from pipeline.text.tables import chosen_pairs
-from pipeline.text.transfer import say
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]

@@ -16,10 +16,11 @@ from pathlib import Path
 from filelock import AcquireReturnProxy, FileLock, Timeout
 from urllib3.util.retry import Retry
 
+from pipeline.running.progress import say
 from pipeline.settings.addresses import TEXT, file_name, is_url, on_the_web
 from pipeline.settings.download import Sum
 from pipeline.text.archives import unpacked
-from pipeline.text.transfer import PATIENT, Unavailable, record_path, say, transfer
+from pipeline.text.transfer import PATIENT, Unavailable, record_path, transfer
 from transformer.config.reading import UserError, convert
 from transformer.files import sync_folder, write_json
 
@@ -69,7 +70,7 @@ class Fetcher:
         return self.download(addresses[-1], place, expected)
 
     def download(self, url: str, place: Path, expected: Sum | None) -> Path:
-        """Download `url` to `place`. If its checksum is wrong, the file is renamed and kept."""
+        """Download `url` to `place`. Raises WrongSum as `require_kept` does."""
         partial = place.with_name(place.name + ".partial")
         say(f"downloading {url}")
         if not transfer(url, partial, self.patience, self.timeout) and expected is None:
@@ -77,11 +78,7 @@ class Fetcher:
                 f"{url}: the server does not state the length and no checksum is known, so truncation could not be "
                 "detected; set a checksum in params.yaml, or machine.mirror to a folder with the file"
             )
-        try:
-            require_sum(partial, url, expected)
-        except WrongSum as error:
-            aside = set_aside(partial)
-            raise WrongSum(f"{error}; the file is kept as {aside}") from None
+        require_kept(partial, url, expected)
         os.replace(partial, place)
         record_path(partial).unlink(missing_ok=True)
         sync_folder(place.parent)
@@ -133,12 +130,22 @@ def kept(place: Path, expected: Sum | None) -> bool:
     if not place.exists():
         return False
     try:
-        require_sum(place, str(place), expected)
+        require_kept(place, str(place), expected)
     except WrongSum as error:
-        aside = set_aside(place)
-        say(f"{error}; the file is kept as {aside} and downloaded again")
+        say(f"{error} and downloaded again")
         return False
     return True
+
+
+def require_kept(path: Path, address: str, expected: Sum | None) -> None:
+    """Raise WrongSum as `require_sum` does, after the download has been renamed."""
+    try:
+        require_sum(path, address, expected)
+    except WrongSum as error:
+        aside = path.with_name(path.name.removesuffix(".partial") + ".wrong-sum")
+        os.replace(path, aside)
+        record_path(path).unlink(missing_ok=True)
+        raise WrongSum(f"{error}; the file is kept as {aside}") from None
 
 
 def require_sum(path: Path, address: str, expected: Sum | None) -> None:
@@ -163,13 +170,6 @@ def digest(path: Path, kind: str, unpack: bool = False) -> str:
         for chunk in stream:
             result.update(chunk)
     return result.hexdigest()
-
-
-def set_aside(path: Path) -> Path:
-    aside = path.with_name(path.name.removesuffix(".partial") + ".wrong-sum")
-    os.replace(path, aside)
-    record_path(path).unlink(missing_ok=True)
-    return aside
 
 
 def recorded(path: Path) -> dict[str, str]:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
+from pipeline.running.progress import say
 from pipeline.settings.languages import means, tag
 from pipeline.text.archives import HEAD, PACKED, Unpacked, refuse_bomb, undamaged, unpacked
 from pipeline.text.plain import SGM, foreign, notice, require_plain, shifted
 from pipeline.text.sets import lines_of, refuse_long
-from pipeline.text.transfer import say
 from transformer.cleaning import resolve_references
 from transformer.config.reading import UserError
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from pipeline.running.progress import say
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.text.evaluation import DESCRIPTION, EvaluationSet
 from pipeline.text.sets import blocks
-from pipeline.text.transfer import say
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.files import write_json

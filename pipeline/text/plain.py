@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from charset_normalizer import from_bytes
 
+from pipeline.running.progress import say
 from pipeline.settings.languages import unknown
 from pipeline.text.letters import NAMES
-from pipeline.text.transfer import say
 from transformer.config.reading import UserError
 
 # What may stand in front of the first element of an XML file: declaration, comments, type

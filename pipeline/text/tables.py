@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipeline.running.progress import say
 from pipeline.settings.download import Part
 from pipeline.text.forms import filled, line
-from pipeline.text.transfer import say
 from transformer.config.reading import UserError, similar
 
 

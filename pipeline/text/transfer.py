@@ -7,7 +7,6 @@ stated them. A later attempt, also in another process, resumes only if these val
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import urllib3
 from urllib3.exceptions import MaxRetryError, ProtocolError
 from urllib3.util.retry import Retry
 
-from pipeline.running.progress import Progress
+from pipeline.running.progress import Progress, say
 from transformer.config.reading import UserError
 from transformer.files import naming, read_json, write_json
 
@@ -46,17 +45,13 @@ PATIENT = Patience(
 )
 
 
-def say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
-
-
 def transfer(url: str, partial: Path, patience: Retry = PATIENT, timeout: float = 60.0) -> bool:
     """Complete `partial` from `url`. Returns whether truncation would be detected (a stated length, or chunked encoding).
 
     An attempt fails after `timeout` seconds without a byte. Raises Unavailable if the server refuses, redirects to a URL
     that is not http(s), or fails too often in a row.
     """
-    import requests  # takes a third of a second, and most stages only `say` something
+    import requests  # takes a third of a second
     from requests.adapters import HTTPAdapter
 
     left = patience

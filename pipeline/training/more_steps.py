@@ -4,7 +4,6 @@ It gives the same bytes as one training of that length, because the batch, the l
 step do not depend on the last step. `machine.keep_states` keeps the state of a finished training.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -41,16 +40,18 @@ def prepare(
         warn(f"the training begins at step 0, not at step {step} of {earlier}: {'; '.join(reasons)}")
         return
     store = Store(earlier, config.keep, {})
-    kept = [line for line in store.records() if not only_at_the_end(json.loads(line), step, config)]
+    records = [*store.records()]
+    if step % config.evaluate_every:
+        records.pop()  # the dev loss of the last step, which a longer training does not compute
     checkpoints = place / store.checkpoints.name
     checkpoints.mkdir(parents=True, exist_ok=True)
     for _, path in step_files(store.checkpoints):
         copy(path, checkpoints / path.name)
     with atomic(place / store.log.name) as file:
-        file.writelines(kept)
+        file.writelines(records)
     write_json(place / workspace.CODE, workspace.history_of(earlier))
     description["identity"][FOLDER] = place.name
-    description["files"]["records"] = len(kept)
+    description["files"]["records"] = len(records)
     write_tensors(place / workspace.STATE, tensors, description)  # last: before it, the folder holds no training
 
 
@@ -74,11 +75,6 @@ def differences(config: TrainingConfig, step: int, saved: dict[str, Any], identi
     for key, now in identity.items():
         if saved.get(key) != now:
             yield f"{key} was {saved.get(key)!r}, now {now!r}"
-
-
-def only_at_the_end(record: dict[str, Any], step: int, config: TrainingConfig) -> bool:
-    """Whether a record of the log is the dev loss of the last step, which a longer training does not compute."""
-    return "dev_loss" in record and record["step"] == step and bool(step % config.evaluate_every)
 
 
 def copy(path: Path, other: Path) -> None:

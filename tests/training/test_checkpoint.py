@@ -145,7 +145,7 @@ def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_d
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
     assert read_settings(tmp_path / "average").max_length == 30
     with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):
-        average.work(**paths, config=AveragingConfig(4, "last"))
+        average.work(argparse.Namespace(**paths), AveragingConfig(4, "last"))
     monkeypatch.setattr(average, "greedy_bleu", lambda weights, *_: {"9": 3.0, "0": 3.0, "1": 2.9}[weights.stem[-1]])
     for choose, count, steps in (
         ("dev_loss", 1, [11]),
@@ -153,11 +153,11 @@ def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_d
         ("dev_bleu", 1, [10]),
         ("dev_bleu", 2, [9, 10]),
     ):
-        average.work(**paths, config=AveragingConfig(count, choose))
+        average.work(argparse.Namespace(**paths), AveragingConfig(count, choose))
         assert read_tensors(tmp_path / "average/model.safetensors")[1] == {"averaged_steps": steps}
     write_lines(training, map(json.dumps, records[:-1]))
     with refused("training.jsonl has no dev loss of the checkpoints at steps 11"):
-        average.work(**paths, config=AveragingConfig(1, "dev_loss"))
+        average.work(argparse.Namespace(**paths), AveragingConfig(1, "dev_loss"))
 
 
 @pytest.mark.parametrize("kind", ["cut", "weights"])

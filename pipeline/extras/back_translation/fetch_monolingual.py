@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline.extras.back_translation.settings import Monolingual, back_translation
 from pipeline.running import stage
+from pipeline.running.progress import say
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, section
@@ -24,7 +25,6 @@ from pipeline.text.forms import text
 from pipeline.text.normalising import Filter, normalise_set
 from pipeline.text.plain import notice, notice_names
 from pipeline.text.sets import progress
-from pipeline.text.transfer import say
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 

@@ -21,7 +21,7 @@ from pipeline import code, train
 from pipeline.extras.search.settings import Search, search, trial_settings
 from pipeline.extras.search.trials import Trial, Trials, written
 from pipeline.running import followers, hardware, stage
-from pipeline.running.progress import Progress
+from pipeline.running.progress import Progress, say
 from pipeline.scoring.of_sets import headline_score
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load, section
@@ -86,7 +86,7 @@ class Searcher:
         except UserError as error:
             if resumed and not training:  # its settings suited the data when the state was saved
                 raise
-            train.tell(f"trial {trial.number}: {error}")
+            say(f"trial {trial.number}: {error}")
             trial.prune(next((why for kind, why in PRUNED.items() if isinstance(error, kind)), "settings refused"))
             return True
         finally:
@@ -106,7 +106,7 @@ class Searcher:
         else:
             trial.complete(None if self.search.metric == "dev_loss" else self.bleu(training, folder))
         state = "pruned" if trial.hopeless else "complete"
-        train.tell(f"trial {trial.number}: {state} at step {training.state.step}")
+        say(f"trial {trial.number}: {state} at step {training.state.step}")
         return True
 
     def bleu(self, training: Trainer, folder: Path) -> float:
@@ -174,7 +174,7 @@ def main(arguments: argparse.Namespace) -> int:
         searcher = Searcher(name, chosen, params, arguments, options, place, trials, stop)
         with written(place / "trials.db"):
             if not searcher.run():
-                train.tell(f"stopped by {stop.reason}; the same command resumes the search")
+                say(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
         if trials.best() is None:
             why = trials.records()[-1]["why"]
