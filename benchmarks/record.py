@@ -19,7 +19,7 @@ from typing import Any, TypedDict
 from pipeline.running import stage
 from pipeline.running.hardware import commit, hardware
 from transformer.device import device_of
-from transformer.files import atomic, write_json
+from transformer.files import write_file, write_json
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "triton", "sentencepiece", "sacrebleu", "ctranslate2", "transformers", "dvc", "snakemake")
@@ -81,8 +81,7 @@ def write_page(folder: Path) -> None:
         versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
         made = f"`{record['command']}`; {record['hardware']}; {versions}; commit {record['commit']}; {record['date']}.\n"
         parts += [f"## {path.stem}\n", *(shown(table) for table in record["tables"]), made]
-    with atomic(folder / "README.md", "w") as file:
-        file.write("\n".join(parts))
+    write_file(folder / "README.md", "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from pipeline.text.binarised import SIDES, id_type, segmentations_of, write_desc
 from pipeline.text.sets import blocks, files_of, progress
 from pipeline.text.words import WordTable
 from transformer.config.reading import UserError
-from transformer.files import atomic, atomic_folder, write_json
+from transformer.files import atomic_folder, write_file, write_json
 from transformer.vocabulary import Vocabulary
 
 SAME = [0, 2, 1]  # the last version of SentencePiece that gives the same samples in each process; it learns slower
@@ -97,8 +97,7 @@ def binarised(
 def complete(name: str, vocabulary: Path, text: Path, arguments: argparse.Namespace) -> None:
     """Copy what the corpus `name` has besides its arrays: vocabulary and text.json to --out, dev and test to --sets."""
     for source, to in ((vocabulary, "vocabulary.model"), (text, "text.json")):
-        with atomic(arguments.out / to) as file:
-            file.write(source.read_bytes())
+        write_file(arguments.out / to, source.read_bytes())
     for part in ("dev", "test"):
         with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
             shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)

@@ -20,12 +20,13 @@ from pathlib import Path
 
 from pipeline.running.meaning import Meaning
 from transformer.config.reading import UserError
-from transformer.files import atomic, atomic_folder
+from transformer.files import atomic_folder, write_file
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path("work/code")
 NOTED = Path("work/.code.json")
 PACKAGES = ("pipeline", "transformer")
+CALLED = re.compile(r"^    stage\.script\(\s*[\w.]+,\s*[\"'](\w+)", re.MULTILINE)
 
 # An update of these libraries may change what they return. A stage that imports one depends on its version. The versions
 # of torch and numpy are recorded with the times of a run: an update of them should not cost days of training.
@@ -54,9 +55,7 @@ def scripts() -> dict[str, Path]:
     """
     found = {}
     for path in sorted((ROOT / "pipeline").rglob("[!.]*.py")):
-        if called := re.search(
-            r"^    stage\.script\(\s*[\w.]+,\s*[\"'](\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
-        ):
+        if called := CALLED.search(path.read_text(encoding="utf-8")):
             found[called[1]] = path.relative_to(ROOT)
     return found
 
@@ -185,8 +184,7 @@ def current() -> dict[str, str]:
         known = ""
     if known != key:
         texts = {stage: text(lines(script)) for stage, script in scripts().items()}
-        with atomic(NOTED, "w") as file:
-            json.dump([key, texts], file)
+        write_file(NOTED, json.dumps([key, texts]))
     return texts
 
 

@@ -84,7 +84,7 @@ def write_attention(translator: Translator, lines: list[str], translations: list
 def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], out: Path) -> dict[str, dict[str, float]]:
     """Write all outputs into `out`. Returns the seconds and the speed (pieces per second) of each translation."""
     texts = {name: chosen.lines("normalised") for name, chosen in sets.items()}
-    perplexities: dict[str, dict[str, dict[str, float]]] = {"dev": {}}
+    measures: dict[str, dict[str, float]] = {}
     seconds, speeds, sentences, pieces, bins = {}, {}, {}, {}, {}
     for translator, weights, name in [(last, "last", "dev"), (average, "average", "dev"), (average, "average", "test")]:
         key, found = f"{name}.{weights}", best(translator, texts[name][0], f"{name} {weights}")
@@ -93,9 +93,9 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
         lines = translator.text(found.translations)
         write_lines(out / f"{key}.txt", lines)
         if name == "dev":
-            perplexities["dev"][weights], bins[key] = of_references(translator, *texts[name])
+            measures[weights], bins[key] = of_references(translator, *texts[name])
     settings = {"averaging": average.description, "decoding": vars(average.config)}
-    description = {**perplexities, "reliability": bins, "sentences": sentences, "pieces": pieces, "settings": settings}
+    description = {"dev": measures, "reliability": bins, "sentences": sentences, "pieces": pieces, "settings": settings}
     write_json(out / "translations.json", description)
     samples = [dict(zip(("source", "reference", "translation"), row)) for row in zip(*texts["test"], lines)]
     write_json(out / "samples.json", samples[:SAMPLES])

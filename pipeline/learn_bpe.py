@@ -24,7 +24,7 @@ from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.text.sets import blocks, count_lines, files_of, progress
 from transformer.config.reading import UserError, placed
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
-from transformer.files import atomic
+from transformer.files import write_file
 from transformer.vocabulary import Vocabulary
 
 LONGEST_WORD = 1000  # bytes; longer words are left out of learning
@@ -98,8 +98,7 @@ def main(arguments: argparse.Namespace) -> None:
         text = itertools.chain.from_iterable(sample(path, config.sample_pairs, bar) for path in paths)
         with placed(f"{arguments.text}: params.yaml: corpora.{arguments.corpus}.vocabulary"):
             model = learn(text, config)
-    with atomic(arguments.out) as file:
-        file.write(model)
+    write_file(arguments.out, model)
     print(f"{arguments.out}: {Vocabulary(arguments.out).size:,} pieces")
 
 

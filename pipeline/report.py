@@ -32,7 +32,7 @@ from pipeline.running.times import read_times
 from pipeline.settings.blocks import with_studies
 from pipeline.settings.params import load
 from transformer.config.reading import UserError
-from transformer.files import atomic, digest, read_json, write_json, write_lines
+from transformer.files import digest, read_json, write_file, write_json, write_lines
 
 PAGE, RECORDED, TRANSLATED = "index.html", "recorded.html", "translations.html"
 LISTED = "files.txt"  # the names of the files of a report
@@ -89,8 +89,7 @@ def publish(files: Mapping[str, str], out: Path) -> None:
         raise UserError(f"{out / others[0]} is not of an earlier report and would be replaced; move it elsewhere")
     write_lines(listed, sorted({*earlier, *files}))
     for name, text in files.items():
-        with atomic(out / name, "w") as file:
-            file.write(text)
+        write_file(out / name, text)
     for name in earlier - set(files):
         if (path := out / name).resolve().is_relative_to(out.resolve()):
             path.unlink(missing_ok=True)

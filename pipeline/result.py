@@ -21,7 +21,7 @@ from pipeline.scoring.curves import read_curve
 from pipeline.scoring.intervals import statistics
 from pipeline.settings.params import load
 from pipeline.text.evaluation import EvaluationSet
-from transformer.files import atomic, read_json, write_json
+from transformer.files import read_json, write_file, write_json
 
 PARTS = {
     "training": "training.json",
@@ -41,8 +41,8 @@ def main(arguments: argparse.Namespace) -> None:
     parts = {part: read_json(scores / file) for part, file in PARTS.items()}
     places = {"statistics": (DEV_TRANSLATION, arguments.dev), "test_statistics": (TEST_TRANSLATION, arguments.test)}
     counts = {key: statistics(scores / file, EvaluationSet.open(folder)) for key, (file, folder) in places.items()}
-    with atomic(arguments.translation) as file:  # bzip2, whose bytes depend on no version
-        file.write(bz2.compress((scores / TEST_TRANSLATION).read_bytes()))
+    translation = (scores / TEST_TRANSLATION).read_bytes()
+    write_file(arguments.translation, bz2.compress(translation))  # bzip2, whose bytes depend on no version
     write_json(arguments.out, {**head, **parts, "curve": read_curve(scores / "training.jsonl"), **counts})
 
 

@@ -41,7 +41,7 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.device import precision_of
 from transformer.fast.proof import proved
-from transformer.files import atomic, atomic_folder, digest, sha256, write_json
+from transformer.files import atomic, atomic_folder, digest, sha256, write_file, write_json
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
@@ -204,8 +204,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         summary = arguments.scores / "training.json"
         write_json(summary, outcome.summary(training, settings, binarised))
         write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))
-        with atomic(place / workspace.PUBLISHED, "w") as file:
-            file.write(hashlib.md5(summary.read_bytes()).hexdigest())
+        write_file(place / workspace.PUBLISHED, hashlib.md5(summary.read_bytes()).hexdigest())
         if others := workspace.unfinished(run):
             where = ", ".join(map(str, others))
             warn(f"unfinished trainings of {run} with other settings are still there; `rm -r` removes them: {where}")

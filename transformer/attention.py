@@ -179,7 +179,3 @@ class Keys:
         """Make room for this number of keys. The new room is zero: a mask would not hide a NaN in memory as it is."""
         more = keys - self.k.shape[2]
         self.k, self.v = F.pad(self.k, (0, 0, 0, more)), F.pad(self.v, (0, 0, 0, more))
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep the sentences with these indices and drop the others."""
-        self.k, self.v = self.k.index_select(0, sentences), self.v.index_select(0, sentences)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from transformer.config.model import ModelConfig
 from transformer.config.reading import Count, UserError, convert, read_saved, require
-from transformer.files import atomic, read_json, write_json
+from transformer.files import read_json, write_file, write_json
 from transformer.model import Transformer
 
 WEIGHTS, SETTINGS, VOCABULARY = "model.safetensors", "settings.json", "vocabulary.model"  # of a model folder
@@ -29,8 +29,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], description: dict[str,
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     whole = {"crc32": crc32(on_cpu, description), "content": description}
     content = save(on_cpu, {"description": json.dumps(whole, sort_keys=True)})
-    with atomic(path) as file:
-        file.write(content)
+    write_file(path, content)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -73,11 +73,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def write_file(path: Path, content: bytes | str) -> None:
+    """Write a file, atomically. Text is written in UTF-8."""
+    with atomic(path, "w" if isinstance(content, str) else "wb") as file:
+        file.write(content)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
-    with atomic(path, "w") as file:
-        json.dump(value, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+    write_file(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -5,7 +5,6 @@ Shapes: B sentences, S source positions, T target positions, P positions, D d_mo
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -105,23 +104,17 @@ class DecoderLayer(nn.Module):
 
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor | None, masks: Masks, cache: "LayerCache | None" = None) -> Tensor:
         """The layer's output, [B, T, D]. With a `cache`, whose `source` has the keys of the memory, the memory is None."""
-        target, source = (cache.target, cache.source) if cache else (None, None)
+        target, source = cache or (None, None)
         x_BTD = self.residuals[0](x_BTD, lambda x: self.self_attention(x, x, masks.decoder, target))
         x_BTD = self.residuals[1](x_BTD, lambda x: self.cross_attention(x, memory_BSD, masks.cross, source))
         return self.residuals[2](x_BTD, self.feed_forward)
 
 
-@dataclass
-class LayerCache:
+class LayerCache(NamedTuple):
     """What incremental decoding keeps of a decoder layer: the keys and values of the target so far and of the source."""
 
     target: Keys
     source: Keys
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep the sentences with these indices and drop the others."""
-        self.target.select(sentences)
-        self.source.select(sentences)
 
 
 class Layers(NamedTuple):

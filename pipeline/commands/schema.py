@@ -17,7 +17,7 @@ from pipeline.running import stage
 from pipeline.settings.blocks import Params, Study
 from pipeline.settings.params import Name, text_of
 from transformer.config.reading import Differences, Limits, Pattern, is_settings, optional, settings_of
-from transformer.files import atomic
+from transformer.files import write_file
 
 FILES: dict[str, Any] = {"params.schema.json": Params, "studies.schema.json": dict[Name, Study]}  # type: ignore[valid-type]
 TYPES = {int: "integer", float: "number", bool: "boolean", str: "string"}
@@ -103,8 +103,7 @@ def schema(kind: Any, text: str) -> str:
 
 def main(_: argparse.Namespace) -> None:
     for name, kind in FILES.items():
-        with atomic(Path(name)) as file:
-            file.write(schema(kind, text_of()).encode("utf-8"))
+        write_file(Path(name), schema(kind, text_of()))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pipeline.settings.blocks import STUDIES, described, study, with_studies
 from pipeline.settings.check import check, check_study
 from pipeline.settings.score_files import within
 from transformer.config.reading import UserError, together
-from transformer.files import atomic
+from transformer.files import write_file
 
 # A block is the line of its key and the indented lines, list items or closing brackets that follow. Blank lines and
 # comments between these lines are part of the block; those after its last line are not.
@@ -80,8 +80,7 @@ def main(arguments: argparse.Namespace) -> None:
         return print(listing(with_studies(params.load())))
     text = params.text_of()
     selected, removed = select(text, arguments.name), lost(with_studies(params.parse(text)), arguments.name)
-    with atomic(path.resolve()) as file:  # a link stays a link
-        file.write(selected.encode("utf-8"))
+    write_file(path.resolve(), selected)  # a link stays a link
     if removed:
         print(f"removed from {path}, and in no study of {STUDIES}: {', '.join(removed)}")
     print(f"{path} selects {arguments.name}: `snakemake --cores all` or `dvc repro` builds it, `make plan` estimates it")

@@ -13,7 +13,7 @@ from dvc.rwlock import RWLockFileCorruptedError, RWLockFileFormatError, _edit_rw
 
 from pipeline.running.merges import MENDED, parsed
 from transformer.config.reading import UserError
-from transformer.files import atomic
+from transformer.files import write_file
 
 LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # not the folder of a run: no name of a run starts with a dot
 RWLOCK = Path(".dvc/tmp/rwlock")
@@ -104,8 +104,7 @@ def keep_or_put_back(dry: bool = False) -> str:
 
 
 def write(path: Path, content: bytes) -> str:
-    with atomic(path) as file:
-        file.write(content)
+    write_file(path, content)
     return ""
 
 

@@ -16,7 +16,7 @@ from pipeline.settings.addresses import TEXT
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from transformer.config.reading import UserError
-from transformer.files import atomic
+from transformer.files import write_file
 
 CODE = "its code"
 AGAIN = "its outputs are not recorded, and the same command runs it again"
@@ -83,5 +83,4 @@ def require_unchanged(before: Mapping[str, Any], remedy: str = AGAIN) -> None:
     if changed := [name for name in {**before, **now} if now.get(name) != before.get(name)]:
         raise UserError(f"{shortened(changed)} changed while {os.environ['DVC_STAGE']} ran; {remedy}")
     # DVC hashes this file next. `make status` may have written an edit to it that was undone since.
-    with atomic(code.FOLDER / os.environ["DVC_STAGE"].partition("@")[0], "w") as file:
-        file.write(before[CODE])
+    write_file(code.FOLDER / os.environ["DVC_STAGE"].partition("@")[0], before[CODE])

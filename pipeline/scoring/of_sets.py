@@ -43,9 +43,9 @@ def set_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig
     if empty := sum(not segment.strip() for segment in references):
         print(f"{reference}: {empty:,} empty lines, scored as they are", file=sys.stderr)
     table = {"set": scores(hypotheses, references, language, settings)}
-    if chosen.is_filtered:
+    if (filtered := chosen.path("filtered", "source")).exists():
         _, answers = chosen.lines("filtered")
-        numbers = places(chosen.path("filtered", "source"), chosen.path("raw", "source"))
+        numbers = places(filtered, chosen.path("raw", "source"))
         table["filtered"] = scores([hypotheses[number] for number in numbers], answers, language, settings)
     return table
 

@@ -43,10 +43,6 @@ class EvaluationSet:
         """Return the lines of both sides. Raises UserError unless they have the same number of lines."""
         return read_aligned(self.path(form, "source"), self.path(form, "target"))
 
-    @property
-    def is_filtered(self) -> bool:
-        return self.path("filtered", "source").exists()
-
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 file. Only "\\n" ends a line; any other line separator is part of the line."""

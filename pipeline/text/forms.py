@@ -73,22 +73,22 @@ def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
 
 
 def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[bytes]:
-    decoder, lines, returns, first, sample = codecs.getincrementaldecoder("utf-8")(), 0, 0, "", b""
+    # A byte that is not UTF-8 becomes half of a surrogate pair.
+    decoder, lines, returns, first, sample = codecs.getincrementaldecoder("utf-8")("surrogateescape"), 0, 0, "", b""
     valid, other, wrong = False, 0, 0  # of the lines with other characters than ASCII: any, and numbers
     try:
         for chunk in itertools.chain(chunks, [b""]):
             returns += chunk.count(b"\r") - chunk.count(b"\r\n")
             if chunk.count(0) > 1 + len(chunk) // 20 or shifted(chunk):
                 raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
+            decoded = decoder.decode(chunk, not chunk)
             try:
-                decoder.decode(chunk, not chunk)
-                valid |= not chunk.isascii()
-            except UnicodeDecodeError as error:
-                place = lines + error.object.count(b"\n", 0, error.start) + 1
-                first = first or f"{label}: line {place:,} (byte 0x{error.object[error.start]:02x})"
-                used = codecs.utf_8_decode(error.object, "replace", not chunk)[1]  # without half of a character at the end
-                decoder.setstate((error.object[used:], 0))
-                of_others = [line for line in error.object[:used].split(b"\n") if not line.isascii()]
+                decoded.encode()
+                valid |= not decoded.isascii()
+            except UnicodeEncodeError as error:
+                place = lines + decoded.count("\n", 0, error.start) + 1
+                first = first or f"{label}: line {place:,} (byte 0x{ord(decoded[error.start]) - 0xDC00:02x})"
+                of_others = [line.encode(errors="surrogateescape") for line in decoded.split("\n") if not line.isascii()]
                 of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
                 other, wrong = other + len(of_others), wrong + len(of_wrong)
                 sample = b"\n".join([sample, *of_wrong])[:SAMPLE]

@@ -59,10 +59,9 @@ def notice(beginning: bytes, label: str) -> None:
     """Say on stderr if the text is already in pieces, by the share of its first lines. A model would learn their marks."""
     lines = [line for line in beginning.decode(errors="ignore").split("\n") if line.strip()]
     for mark, undo in PIECES.items():
-        marked = sum(map(bool, map(re.compile(mark).search, lines)))
-        if marked > ENOUGH * len(lines):
-            example = next(line for line in lines if re.search(mark, line)).strip()[:40]
-            said = f"{label}: {marked / len(lines):.0%} of its lines have marks of pieces, as in {example!r}"
+        marked = [line.strip() for line in lines if re.search(mark, line)]
+        if len(marked) > ENOUGH * len(lines):
+            said = f"{label}: {len(marked) / len(lines):.0%} of its lines have marks of pieces, as in {marked[0][:40]!r}"
             say(f"{said}; text that is not segmented is expected: {undo}")
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transformer.config.decoding import BeamConfig, DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import Sentences, Translation, next_logits, rows_B1
+from transformer.decoders.steps import Sentences, Translation, next_logits, rows_B1, select
 
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
@@ -289,9 +289,3 @@ def finished(state: BeamState, done_B: Tensor) -> dict[int, list[Translation]]:
         ]
         for number, rows, scores in zip(*(tensor.tolist() for tensor in done))
     }
-
-
-def select(state: BeamState, sentences: Tensor) -> None:
-    """Keep the sentences with these indices and drop the others."""
-    for name, tensor in vars(state).items():
-        setattr(state, name, tensor[sentences])

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from transformer.config.decoders import DiverseConfig
 from transformer.config.decoding import DecodingConfig
-from transformer.decoders.beam import BeamState, decided, extend, finished, select, start
-from transformer.decoders.steps import Sentences, Translation, next_logits, rows_B1
+from transformer.decoders.beam import BeamState, decided, extend, finished, start
+from transformer.decoders.steps import Sentences, Translation, next_logits, rows_B1, select
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from torch import Tensor
 
 from transformer.config.decoders import ExactConfig
 from transformer.config.decoding import DecodingConfig
@@ -36,7 +35,8 @@ class Exact:
         found = Beam(config).search(batch, 1)
         searches = [depth_first(limit, best, self.own.max_steps) for limit, (best, *_) in zip(batch.limits, found)]
         # The tree grows with the translations, which are much shorter than the limits. Its memory is quadratic.
-        return tree_search(batch, min(max(batch.limits), SLOTS), searches, log_probs)
+        slots = min(max(batch.limits), SLOTS)
+        return tree_search(batch, slots, searches, lambda _, logits_BV: logits_BV.log_softmax(-1).double().cpu().numpy())
 
     def width(self, n_best: int) -> int:
         return self.config.beam
@@ -75,7 +75,3 @@ def continuations(totals_V: np.ndarray, bound: float) -> Iterator[tuple[int, flo
     # Lists, so that the iterator does not keep the scores of the whole vocabulary.
     found = zip(order.tolist(), totals_V[order].tolist())
     return ((token, total) for token, total in found if token not in (EOS, PAD, BOS))
-
-
-def log_probs(hidden_BD: Tensor, logits_BV: Tensor) -> np.ndarray:
-    return logits_BV.log_softmax(-1).cpu().numpy().astype(float)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from typing import Any, Protocol, TypeVar, cast
 
@@ -133,6 +134,13 @@ def rows_B1(tensor: Tensor) -> Tensor:
     return torch.arange(len(tensor), device=tensor.device)[:, None]
 
 
+def select(holder: object, sentences: Tensor) -> None:
+    """Keep the sentences with these indices in each tensor that an object has as an attribute, [B, ...]."""
+    for name, tensor in vars(holder).items():
+        if isinstance(tensor, Tensor):
+            setattr(holder, name, tensor.index_select(0, sentences))
+
+
 def float_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """The boolean mask as floats: 0 where it is true, -inf elsewhere. So attention need not convert it in every layer."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -inf)
@@ -163,11 +171,8 @@ class Cached:
 
     def select(self, sentences: Tensor) -> None:
         """Keep the sentences with these indices and drop the others."""
-        for cache in self.caches:
-            cache.select(sentences)
-        for name, tensor in vars(self).items():
-            if isinstance(tensor, Tensor):
-                setattr(self, name, tensor.index_select(0, sentences))
+        for holder in (self, *chain(*self.caches)):
+            select(holder, sentences)
 
 
 class ModelStep(Cached):

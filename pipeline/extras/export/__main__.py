@@ -37,7 +37,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.text import TEXT
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
-from transformer.files import atomic, atomic_folder, write_json
+from transformer.files import atomic_folder, write_file, write_json
 from transformer.layers import DecoderLayer, EncoderLayer, Residual, sinusoids
 from transformer.model import Transformer
 from transformer.translator import PAPER
@@ -126,8 +126,7 @@ def positions(config: ModelConfig, extra_length: int) -> int:
 def write_marian(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig) -> None:
     pieces = Vocabulary(vocabulary)
     ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
-    with atomic(folder / "model.safetensors") as file:
-        file.write(save(tensors_of(model), {"format": "pt"}))
+    write_file(folder / "model.safetensors", save(tensors_of(model), {"format": "pt"}))
     longest_translation = positions(model.config, decoding.extra_length)
     positioned = {"max_position_embeddings": longest_translation}
     write_json(folder / "config.json", marian_config(model.config, pieces.size) | positioned | ids)
