@@ -52,7 +52,16 @@ def measured(model: Transformer, batch: Batch, precision: str) -> Measured:
     with autocast(batch.labels_N.device, precision):
         loss = batch_loss(model, batch, SMOOTHING)
     loss.backward()
-    return loss.item(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+    return loss.item(), gradients_of(model)
+
+
+def gradients_of(model: Transformer) -> Tensor:
+    return torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+
+
+def differences(ours: Measured, theirs: Measured) -> tuple[float, float]:
+    """The relative differences of the loss and of the gradients."""
+    return abs(ours[0] / theirs[0] - 1), float((ours[1] - theirs[1]).norm() / theirs[1].norm())
 
 
 def fault(layers: Layers, config: ModelConfig, vocabulary_size: int, device: torch.device, precision: str) -> str | None:
@@ -75,8 +84,7 @@ def fault(layers: Layers, config: ModelConfig, vocabulary_size: int, device: tor
             raise
         said = next(filter(None, map(str.strip, str(error).splitlines())), "no message")
         return f"they fail on this GPU: {type(error).__name__}: {said[:200]}"
-    (our_loss, ours), (their_loss, theirs) = found
-    loss, gradients = abs(our_loss / their_loss - 1), float((ours - theirs).norm() / theirs.norm())
+    loss, gradients = differences(*found)
     if loss <= NEAR[precision][0] and gradients <= NEAR[precision][1]:  # false for nan
         return None
     return f"they differ from torch's operations on this GPU: the loss by {loss:.1e}, the gradients by {gradients:.1e}"
