@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from pipeline.reporting import changes, claims, paper_tables, run_tables, scales, studies, warned
 from pipeline.reporting.figures import attention, curves, effects
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
-from pipeline.reporting.tables import FORMULA, Table
+from pipeline.reporting.tables import FORMULA, Table, escaped, markdown
 from pipeline.settings.blocks import described
 from pipeline.settings.languages import right_to_left, tag
 from pipeline.settings.params import text_corpus
@@ -32,9 +32,9 @@ Line = tuple[str, str, str]  # a label, a language and a text in it
 
 def page(template: str, **content: Any) -> str:
     """Return a page. `content` has the views, and the `runs` to which tables link."""
-    loader = FileSystemLoader(TEMPLATES)
-    jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    jinja.filters |= {"order": order, "prose": prose, "tag": tag}
+    loader, escape = FileSystemLoader(TEMPLATES), select_autoescape()
+    jinja = Environment(loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    jinja.filters |= {"order": order, "prose": prose, "tag": tag, "markdown": markdown, "escaped": escaped}
     jinja.tests["right_to_left"] = right_to_left
     jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES}
     jinja.globals |= {"described": described, "count": count, "of_blocks": of_blocks, "of_extras": of_extras}
