@@ -26,20 +26,17 @@ class Timing:
     precision: str
 
 
-def timing_of(times: Any, where: str) -> Timing:
-    """Return the entries of a times file that are needed here. `where` names the file."""
-    return read(Timing, {key: within(times, key) for key in hints(Timing)}, where)
-
-
-def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mapping[str, Any]) -> dict[str, Any]:
+def cost(times: Any, where: str, counted: Mapping[str, Any] | None, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of COSTS. None means that a value is not known. In place of an estimate stands why there is none.
 
-    `counted` is the content of flops.json. The utilisations are the counted operations divided by the operations at the
-    GPUs' peak rate in the training time. This time includes evaluations. The model's utilisation (MFU) excludes the
-    attention scores that the causal mask hides; the hardware's (HFU) includes them. Both exclude padding.
+    `times` is the content of a times file, which `where` names, or None. `counted` is the content of flops.json.
+    The utilisations are the counted operations divided by the operations at the GPUs' peak rate in the training time. This
+    time includes evaluations. The model's utilisation (MFU) excludes the attention scores that the causal mask hides; the
+    hardware's (HFU) includes them. Both exclude padding.
     """
-    if timing is None:
+    if not times:
         return dict.fromkeys(COSTS)
+    timing = read(Timing, {key: within(times, key) for key in hints(Timing)}, where)
     if not timing.gpus:
         reason = f"it ran on a CPU ({timing.hardware}), and the estimate is of GPU time"
         return dict.fromkeys(COSTS) | {"FLOPs, estimated": reason}

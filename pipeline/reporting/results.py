@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.costs.training_cost import COSTS, cost, timing_of
+from pipeline.costs.training_cost import COSTS, cost
 from pipeline.reporting.published import LOWER, LOWER_CASED
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.scoring.intervals import Score
@@ -211,7 +211,7 @@ def times_row(params: Mapping, name: str, known: Mapping, results: Path) -> dict
     times = read_json(path) if path.is_file() else {}
     timing = times.get("training") if times.get("training_sha256") == digest(known["training"]) else None
     found = {label: within(timing, key) for label, key in TIMES.items()}
-    return {**found, **cost(timing_of(timing, str(path)) if timing else None, known["flops"], params)}
+    return {**found, **cost(timing, str(path), known["flops"], params)}
 
 
 def selected_row(params: Mapping, name: str) -> dict[str, Any]:
