@@ -23,7 +23,7 @@ WIDE = "。！？｡।॥။។"  # no white space has to follow these
 CERTAIN = WIDE + "؟۔։።፧፨།᱾᱿᠃꯫⸮"
 STOP = "．"  # of wide characters; after a digit or a capital letter it is a decimal point, or ends a number or an initial
 CLOSERS = "[\"'”’»›)\\]}」』）］】》〉]|(?<![。！？｡])[“‘«‹]"
-END = re.compile(rf"([.!?…‼⁇⁈⁉;\u037e{CERTAIN}]+|(?<![\dＡ-Ｚ]){STOP}|፡፡)((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
+END = re.compile(rf"([.!?…‼⁇⁈⁉;\u037e{CERTAIN}]+|(?<![\dA-ZＡ-Ｚ]){STOP}|፡፡)((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
 START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w+)")
 SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sentence in small letters: (a), or 's before Avonds
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
@@ -61,7 +61,7 @@ def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool
     if not gap:
         after = line[found.end()]
         quoted = closers and "\u3041" <= after <= "\u309f"  # 「...」と goes on
-        return mark[-1] in WIDE + STOP and not quoted and (after.isalnum() or category(after) in ("Ps", "Pi"))
+        return mark[-1] in WIDE + STOP and not quoted and (after.isalnum() or category(after) in ("Ps", "Pi", "Sc"))
     if mark.strip(";\u037e") == "" and code != "el":
         return False
     if not (start := START.match(line, found.end(), found.end() + NEAR)):
