@@ -13,7 +13,9 @@ from transformer.config.reading import Pattern, Settings, UserError, read, shown
 PARAMS = Path("params.yaml")
 
 # A name without characters that have a meaning in paths, in a shell or in DVC's keys of params.yaml (`a.b`)
-Name = Annotated[str, Pattern("[A-Za-z0-9][A-Za-z0-9_-]*", "a name of letters, digits, - and _ (not first)")]
+Name = Annotated[
+    str, Pattern("[A-Za-z0-9][A-Za-z0-9_-]{0,99}", "a name of at most 100 letters, digits, - and _ (not first)")
+]
 
 
 def load(path: Path = PARAMS) -> dict[str, Any]:

@@ -165,7 +165,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("corpora.demo.languages", ["en"], "languages: ['en'] is not possible; a list of 2 is expected"),
         ("decodings.size", {"model": "demo-tiny/average", "set": "demo-test"}, "another name is expected: DVC's run cache"),
         ("hardware.nfiles", 1.0, "params.yaml: hardware.nfiles: 'nfiles' is not possible; another name is expected"),
-        ("corpora.demo.languages", ["en", "../de"], "a name of letters, digits"),
+        ("corpora.demo.languages", ["en", "../de"], "a name of at most 100 letters, digits"),
         ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
         ("models.tiny.averaging.choose", "dev_loss", "that divides checkpoint_every (50) and steps (1000) is expected"),
         ("runs.demo-tiny", EARLY, "can end it at step 120) writes a checkpoint every 50 steps; at most 3"),
@@ -192,7 +192,7 @@ def test_impossible_values_are_refused(small, place, value, expected):
 
 FOLDERS = ["code", "corpora", "decodings", "downloads", "logs", "progress", "times"]
 FOLDERS += sorted({block.folder for block in ADDED.values()} - {""})
-NAMES = ["../up", "..", "a\n", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None]
+NAMES = ["../up", "..", "a\n", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", "a" * 101, 1, None]
 
 
 @pytest.mark.parametrize("name", [*NAMES, *FOLDERS])
