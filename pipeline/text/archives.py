@@ -123,8 +123,9 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
     """Yield each of `names` with that member of a zip or tar file, in the archive's order, as a stream of its content.
 
     A stream is valid until the next yield. A compressed member is decompressed. A name that begins with a dot stands for
-    the only member that ends in it. Raises UserError if the archive is damaged, holds anything unsafe, lacks one of
-    `names` or holds one twice: tar -x would take the last of these, which may have replaced the first.
+    the only member that ends in it, apart from the attributes that macOS adds as `._NAME` (RFC 1740). Raises UserError if
+    the archive is damaged, holds anything unsafe, lacks one of `names` or holds one twice: tar -x would take the last of
+    these, which may have replaced the first.
     """
     seen, found = [], dict.fromkeys(names, "")
     for path, link, opened in entries(archive):
@@ -133,8 +134,9 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
                 raise UserError(f"{archive} is refused: it holds the unsafe path {each!r}")
         member = path.removeprefix("./")
         seen.append(member)
+        of_text = "/._" not in f"/{member}"
         for name in names:
-            if member == name or (name.startswith(".") and member.endswith(name)):
+            if member == name or (of_text and name.startswith(".") and member.endswith(name)):
                 if found[name]:
                     raise UserError(f"{archive} is refused: it holds {found[name]} and {member}; one {name} is expected")
                 if opened is None:
