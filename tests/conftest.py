@@ -12,11 +12,12 @@ import hypothesis
 import pytest
 import torch
 
+from pipeline.code import NOTED
 from pipeline.settings.blocks import with_studies
 from pipeline.settings.params import load, section
 from tests.support import forked
 from tests.support.projects import Project
-from tests.support.stubs import StubProject
+from tests.support.stubs import EDITED, StubProject
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
@@ -107,6 +108,9 @@ def built(tmp_path_factory, worker_id) -> StubProject:
             project.snakemake()
             project.commit("built")
             project.run("git", "gc", "--quiet")  # leaves few files to copy
+            (edited := project.copy(shared / "edited")).change_code()
+            edited.run("python", "-m", "pipeline.code")
+            shutil.copy(edited.root / NOTED, root / EDITED)
             done.touch()
     project = StubProject(root)
     project.ran()
@@ -117,6 +121,13 @@ def built(tmp_path_factory, worker_id) -> StubProject:
 def project(built, tmp_path) -> StubProject:
     """A copy of `built` that the test may change."""
     return built.copy(tmp_path / "project")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """The folder of the test, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)

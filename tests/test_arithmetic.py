@@ -18,7 +18,7 @@ from pipeline.running.times import read_times
 from pipeline.settings import arithmetic as chosen
 from pipeline.settings.arithmetic import portable
 from pipeline.settings.machine import machine
-from tests.support.projects import ROOT
+from tests.support.projects import ENVIRONMENT, ROOT
 from tests.support.refusals import refused
 from tests.support.small_run import COMMAND, write_data, write_params
 from transformer import arithmetic
@@ -62,10 +62,8 @@ def test_twenty_steps_and_fifty_translations_have_the_same_bytes_on_every_cpu():
 def test_a_stage_whose_settings_are_portable_is_so_from_its_start(tmp_path):
     write_data(tmp_path)
     write_params(tmp_path, steps=5, checkpoint_every=1, log_every=1, evaluate_every=5)  # of the model `tiny`
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"}
-    done = subprocess.run(
-        [sys.executable, "-m", *COMMAND], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", *COMMAND]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0 and "not possible here" not in done.stderr, done.stderr
     times = read_times(tmp_path / "times/training.json", tmp_path / "scores/training.json")
     assert times is not None and times["arithmetic"] == "portable"

@@ -1,7 +1,6 @@
 """The BLEU matrix, compared with the Perl scripts of Moses and with sacreBLEU."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from pipeline.scoring import bleu
 from pipeline.settings.scoring import ScoringConfig
 from pipeline.text.evaluation import read_lines
-
-DATA = Path(__file__).parent / "data" / "compound-bleu"
-
-
-HYPOTHESES, REFERENCES = read_lines(DATA / "hyp.de"), read_lines(DATA / "ref.de")
+from tests.support.projects import COMPOUND, HYPOTHESES, REFERENCES
 
 
 # The output of the Perl scripts for the files: replace-unicode-punctuation, tokenizer -q -l de, compound split.
@@ -29,9 +24,9 @@ HYPOTHESES, REFERENCES = read_lines(DATA / "hyp.de"), read_lines(DATA / "ref.de"
     ],
 )
 def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, quotes, by_perl):
-    assert len(read_lines(DATA / f"{by_perl}.de")) == 30
-    assert [bleu.paper_text(line, "de", replace, quotes) for line in read_lines(DATA / f"{plain}.de")] == read_lines(
-        DATA / f"{by_perl}.de"
+    assert len(read_lines(COMPOUND / f"{by_perl}.de")) == 30
+    assert [bleu.paper_text(line, "de", replace, quotes) for line in read_lines(COMPOUND / f"{plain}.de")] == read_lines(
+        COMPOUND / f"{by_perl}.de"
     )
 
 
@@ -45,7 +40,7 @@ def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, quote
     ],
 )
 def test_paper_bleu_equals_multi_bleu(hypothesis, reference, name, by_perl):
-    texts = read_lines(DATA / f"{hypothesis}.tok-split.de"), [read_lines(DATA / f"{reference}.tok-split.de")]
+    texts = read_lines(COMPOUND / f"{hypothesis}.tok-split.de"), [read_lines(COMPOUND / f"{reference}.tok-split.de")]
     result = bleu.multi_bleu(lowercase=False).corpus_score(*texts)
     assert str(result) == f"BLEU = {by_perl} (BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379)"
     assert f"{bleu.matrix(HYPOTHESES, REFERENCES, 'de-AT', ScoringConfig(0, 1))[name]['score']:.2f}" == by_perl.split()[0]

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from pipeline import code
 from tests.support import in_process
-from tests.support.projects import ROOT, STAGES, module_of
+from tests.support.projects import ROOT, STAGES, module_of, with_settings
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
@@ -64,8 +64,7 @@ def one_line(command: str, printed: str) -> None:
 @pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])
 def test_what_does_not_exist_is_one_line(command, tmp_path):
     if command in WRONG:
-        for name in ("params.yaml", "studies.yaml"):
-            shutil.copy(ROOT / name, tmp_path)
+        with_settings(tmp_path)
     with in_process.inside(tmp_path):
         status, _, errors = in_process.started([command, *(WRONG | WITHOUT_PARAMS)[command]])
     assert status == 1
@@ -80,8 +79,7 @@ PLAIN = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}  # without PYTHONUNBU
 
 @pytest.mark.parametrize("command", ["-m pipeline.commands.study", f'-c "{SHORT}"'])
 def test_a_reader_that_stops_reading_is_no_error(command, tmp_path):
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
+    with_settings(tmp_path)
     shell = f"'{sys.executable}' {command} | head -c 0; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=PLAIN, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
@@ -103,7 +101,8 @@ EVERY = [*WRONG, *WITHOUT_PARAMS, *map(module_of, STAGES[1:])]
 
 # Runs commands, which are given in JSON, as forks of one process that has imported what takes seconds.
 FORKS = """
-import gc, json, os, runpy, sys, torch, pipeline.reporting.page, pipeline.running.stage, transformer.translator
+import gc, json, os, runpy, sys, torch, transformer.translator
+import pipeline.orchestrating.project, pipeline.reporting.page, pipeline.running.stage
 gc.freeze()  # a collection in a fork would copy the memory of all these modules
 for command, *arguments in json.loads(sys.argv[1]):
     if not (fork := os.fork()):
@@ -123,8 +122,7 @@ for command, *arguments in json.loads(sys.argv[1]):
     ids=["closed", "full"],
 )
 def test_no_command_and_no_stage_prints_a_traceback_in_hard_times(tmp_path, streams, calls):
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
+    with_settings(tmp_path)
     line = f"{sys.executable} -s -c '{FORKS}' '{json.dumps(calls)}' {streams}"
     subprocess.run(["bash", "-c", line], cwd=tmp_path, env=PLAIN | HARD, check=True, stderr=subprocess.PIPE)
     for command, *_ in calls:
@@ -153,8 +151,7 @@ def test_a_stage_that_dvc_runs_refuses_a_wrong_name_in_one_line_before_it_reads_
 @pytest.mark.parametrize("stage", STAGES[1:])
 @pytest.mark.parametrize("place", ["folder", "missing/file"])
 def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_path):
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
+    with_settings(tmp_path)
     (tmp_path / "folder").mkdir()
     definition = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"][stage]
     options = re.findall(r"--\w+", definition.get("do", definition)["cmd"])

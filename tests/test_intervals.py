@@ -7,7 +7,7 @@ from scipy import stats
 from pipeline.scoring.intervals import Seeds, Spread, between, holm, spread, within
 
 SEED_SD, SENTENCE_SD = 0.52, 0.36  # BLEU; somewhat above those of multi30k-claims (0.47), and the part a bootstrap sees
-GROUPS, SENTENCES, RESAMPLES, TABLES = 11, 100, 100, 2000
+GROUPS, SENTENCES, RESAMPLES, TABLES = 11, 100, 100, 1000
 
 
 def tables(differences: np.ndarray, seeds: int = 3, scale: float = 1.0):

@@ -98,13 +98,12 @@ def test_a_page_states_the_language_and_direction_of_a_text_as_html_does(code, s
     assert f"<dd {stated}>a</dd>" in page("translations.html", translations={"x": [[("source", code, "a")]]}, runs=[])
 
 
-def test_what_dvc_cannot_read_in_text_is_named(tmp_path, monkeypatch):
+def test_what_dvc_cannot_read_in_text_is_named(here):
     import os
 
     from pipeline.orchestrating.project import opened
 
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text/mine").mkdir(parents=True)
+    (here / "text/mine").mkdir(parents=True)
     os.mkfifo("text/mine/pipe")
     with refused("text/mine/pipe is a pipe"), opened():
         pass

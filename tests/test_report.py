@@ -389,8 +389,8 @@ def test_a_study_shows_its_runs_best_first_with_the_settings_it_varies(project):
 # Claims
 
 
-def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(project):
-    write_changed(project)
+def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(invented):
+    project, _ = invented
     compared = project.compared()
     rows = {row["run"]: row for row in claims.claims_table(compared).rows()}
     found = {run: row["found"] for run, row in rows.items()}
@@ -680,26 +680,25 @@ def test_the_pages_are_readable_in_a_browser(invented, tmp_path, name, width):
     assert browser.faults(page, width, dark=width == 400) == []
 
 
-def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(project, monkeypatch, capsys, tmp_path):
+def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(project, monkeypatch, capsys, here):
     entry = {"corpus": "demo", "model": "tiny"}
     project.params["runs"] = {"run": entry}
     project.write({"run": entry}, 61.5)
     studies = project.params.pop("studies") | {"all": {"runs": {"run": entry}}}
-    write_json(tmp_path / "studies.yaml", studies)
-    out = tmp_path / "reports"
+    write_json(here / "studies.yaml", studies)
+    out = here / "reports"
     monkeypatch.setattr(report, "load", lambda: project.params)
-    monkeypatch.chdir(tmp_path)
     own, kept = ("runs.csv", "old.csv", "figures/old.svg"), ("my.csv", "notes.md", "figures/my.svg", "my.html", "kept.txt")
     for name in own + kept:
         write_lines(out / name, ["old"])
     write_lines(out / report.LISTED, [*own, "../studies.yaml"])
-    folders = {name: getattr(project, name) for name in ("results", "scores", "sets")} | {"times": tmp_path / "times"}
+    folders = {name: getattr(project, name) for name in ("results", "scores", "sets")} | {"times": here / "times"}
     (project.results / "times/run.json").unlink()  # as in a clone with the result of another machine
-    report.main(argparse.Namespace(**folders, studies=tmp_path / "studies.yaml", out=out))
+    report.main(argparse.Namespace(**folders, studies=here / "studies.yaml", out=out))
     assert "1 run, 1 with scores" in capsys.readouterr().out and "61.5" in (out / "README.md").read_text()
     assert "1 h 23 min" in (out / report.PAGE).read_text(), "the time of the training on this machine"
     assert not (out / "old.csv").exists() and not (out / "figures/old.svg").exists()
-    assert all((out / name).read_text() == "old\n" for name in kept) and (tmp_path / "studies.yaml").exists()
+    assert all((out / name).read_text() == "old\n" for name in kept) and (here / "studies.yaml").exists()
     assert {*(out / report.LISTED).read_text().split()} >= {"runs.csv", report.PAGE} and "old" not in (
         out / report.LISTED
     ).read_text()
@@ -708,18 +707,10 @@ def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(proje
     assert not terminal.page_is_current()
     with refused("my.csv is not of an earlier report and would be replaced"):
         report.publish({"my.csv": ""}, out)
-    write_lines(tmp_path / "site/index.html", ["mine"])
-    for folder in (project.scores, tmp_path / "site"):
+    write_lines(here / "site/index.html", ["mine"])
+    for folder in (project.scores, here / "site"):
         with refused("holds files, but no earlier report"):
             report.publish({report.PAGE: ""}, folder)
-
-
-def test_a_pixel_of_the_mosaic_is_the_weight_of_its_layer_head_query_and_key():
-    weights, gap = np.random.default_rng(1).random((2, 3, 4, 5)), attention.GAP
-    image = attention.mosaic(weights)
-    assert image.shape == (2 * 4 + gap, 3 * 5 + 2 * gap)
-    for n, h, q, k in [(0, 0, 0, 0), (1, 2, 3, 4), (0, 1, 2, 3), (1, 0, 3, 1)]:
-        assert image[n * (4 + gap) + q, h * (5 + gap) + k] == weights[n, h, q, k]
 
 
 def test_a_row_of_encoder_decoder_attention_is_the_piece_that_its_position_predicts(project):

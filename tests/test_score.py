@@ -22,13 +22,11 @@ from pipeline.text.evaluation import EvaluationSet
 from pipeline.text.evaluation import read_lines as lines
 from tests.support.in_process import command
 from tests.support.packed import write_evaluation_set
+from tests.support.projects import HYPOTHESES, REFERENCES, ROOT
 from tests.support.refusals import refused
 from tests.support.small_run import write_params_yaml
 from transformer.files import write_lines
 
-ROOT = Path(__file__).parent.parent
-DATA = Path(__file__).parent / "data" / "compound-bleu"
-HYPOTHESES, REFERENCES = lines(DATA / "hyp.de"), lines(DATA / "ref.de")
 SOURCES = [f"source {number}" for number in range(30)]
 SETTINGS = ScoringConfig(bootstrap=20, seed=1)
 
@@ -165,23 +163,21 @@ def test_sets_of_one_text_are_compared_and_p_needs_the_model_of_both(tmp_path):
         ("one text.en text.de --against two", "either SOURCE and REFERENCE, or --against"),
     ],
 )
-def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, words, said):
-    project(tmp_path)
-    project(tmp_path, degraded(2), "two")
-    params_file(tmp_path)
-    monkeypatch.chdir(tmp_path)
+def test_systems_that_cannot_be_compared_are_refused(here, words, said):
+    project(here)
+    project(here, degraded(2), "two")
+    params_file(here)
     with refused(said):
         evaluate.main(evaluate.parser().parse_args(words.split()))
-    params_file(tmp_path, bootstrap=0)
+    params_file(here, bootstrap=0)
     with refused("base.scoring.bootstrap: 0 is not possible here"):
         evaluate.main(evaluate.parser().parse_args(["one", "--against", "two"]))
 
 
-def test_resamples_that_need_too_much_memory_are_refused_by_their_setting(tmp_path, monkeypatch):
-    project(tmp_path)
-    project(tmp_path, degraded(2), "two")
-    params_file(tmp_path, bootstrap=100_000)
-    monkeypatch.chdir(tmp_path)
+def test_resamples_that_need_too_much_memory_are_refused_by_their_setting(here, monkeypatch):
+    project(here)
+    project(here, degraded(2), "two")
+    params_file(here, bootstrap=100_000)
     monkeypatch.setattr(bleu, "weights", lambda *_: np.ones(10**15))
     with refused("resamples of 30 segments: lower base.scoring.bootstrap"):
         evaluate.main(evaluate.parser().parse_args(["one", "--against", "two"]))

@@ -23,7 +23,7 @@ from pipeline.running.progress import Progress, place_of
 from pipeline.running.times import write_times
 from pipeline.settings.selection import run_settings
 from tests.support.projects import ROOT
-from tests.support.stubs import StubProject
+from tests.support.stubs import MODEL, StubProject
 from tests.support.trainers import build, files, run
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
@@ -51,8 +51,7 @@ def test_a_failure_shows_the_path_and_the_end_of_its_log_and_nothing_of_snakemak
 @pytest.mark.parametrize(
     ("last", "word"), [("stopped by SIGTERM at step 3; the same command resumes it", "stopped"), ("train: no", "failed")]
 )
-def test_a_training_that_a_signal_stopped_has_not_failed(tmp_path, monkeypatch, last, word):
-    monkeypatch.chdir(tmp_path)
+def test_a_training_that_a_signal_stopped_has_not_failed(here, last, word):
     terminal = Terminal()
     screen = Screen(lambda: None, stream=terminal)
     screen.handle(event(LogEvent.JOB_INFO, jobid=1, rule_name=STAGE))
@@ -105,8 +104,7 @@ def test_each_kind_of_count_is_one_sentence(tmp_path, stage, counts, sentences, 
     assert sum(each.large for each in found) == large and warned.of_stage("score@x", tmp_path) == []
 
 
-def test_a_large_share_of_pairs_left_out_is_said_before_everything_else(tmp_path, params, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_large_share_of_pairs_left_out_is_said_before_everything_else(here, params, monkeypatch, capsys):
     sets = {"dev": {"read": 9, "empty": {"en": 0, "de": 1}}, "train": {"read": 9, "dropped": {"max_words": 8}}}
     write_json(Path("scores/corpora/demo/normalise.json"), {"sets": sets})
     write_json(Path("scores/corpora/demo/download.json"), {"sets": {"train": {"read": 9, "swapped": [1]}}})
@@ -148,9 +146,8 @@ def test_a_stage_that_dvc_restores_warns_as_one_that_ran(project):
 
 
 @pytest.fixture
-def bar_of_a_stage(tmp_path, monkeypatch):
+def bar_of_a_stage(here, monkeypatch):
     """Make this process a stage that DVC runs, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_STAGE", STAGE)
 
 
@@ -263,18 +260,14 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
 
 
 def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_best_first(project):
-    with open(project.root / "transformer/optimisation.py", "a") as file:
-        file.write("\nA = 1\n")
+    project.change_code()
     for path in (f"progress/{STAGE}.txt", "demo-tiny/0/state.safetensors"):
         (project.root / "work" / path).parent.mkdir(parents=True)
         (project.root / "work" / path).write_text("step 420 of 1,200, loss 2.3, 1 min 5 s left")
     (line,) = [line for line in status(project) if line.startswith("stale")]
-    assert line.startswith(
-        f"stale    {STAGE}: code (transformer/optimisation.py) is modified; stopped at step 420 of 1,200"
-    )
+    assert line.startswith(f"stale    {STAGE}: code ({MODEL}) is modified; stopped at step 420 of 1,200")
     assert "work/demo-tiny/0" in line
-    edited = ["M", "transformer/optimisation.py"]
-    assert project.run("git", "status", "--porcelain").split() == edited, "no file of git has changed"
+    assert project.run("git", "status", "--porcelain").split() == ["M", MODEL], "no file of git has changed"
     score = {"test": {"average": {"metrics": {"bleu-13a": {"score": 23.456, "low": 22.0, "high": 24.0}}}}}
     write_json(project.root / "scores/demo-tiny/score.json", score)
     assert status(project)[-1].split("  ")[:2] == ["demo-tiny", "23.46 (22.00 to 24.00)"]
@@ -283,8 +276,7 @@ def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_b
 # The results
 
 
-def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_results_say_what_changed_since_the_last_time(here, monkeypatch, capsys):
     monkeypatch.setattr(results, "load", dict)
 
     def shown(*found: Result) -> list[list[str]]:
@@ -303,8 +295,7 @@ def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, cap
     assert last.startswith("run-9 ") and more == "and 2 more"
 
 
-def test_results_have_the_first_measure_and_the_time_of_their_own_training(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_results_have_the_first_measure_and_the_time_of_their_own_training(here):
     metrics = {"bleu-zh": {"score": 30.0, "low": 29.0, "high": 31.0}, "chrf": {"score": 20.0, "low": None, "high": None}}
     write_json(Path("scores/a/score.json"), {"test": {"average": {"metrics": metrics}}})
     write_json(Path("scores/decodings/b/score.json"), {"set": {"metrics": metrics}})
@@ -329,9 +320,9 @@ def planned(project: StubProject, *study: str) -> dict[str, dict[str, str]]:
     return {row[0]: dict(zip(plan.SHOWN, row[1:])) for row in rows if len(row) == 1 + len(plan.SHOWN)} | {"": lines[-1]}
 
 
-def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path):
+def test_the_whole_paper_is_planned_in_a_clone_without_data(built, tmp_path):
     """Section 5.2: base took 12 hours on 8 P100 (100,000 steps of 0.4 s are 11.1 hours), and big took 3.5 days."""
-    rows = planned(StubProject.new(tmp_path), "paper")
+    rows = planned(built.clone(tmp_path / "clone"), "paper")
     trainings = {name: row for name, row in rows.items() if name.startswith("train@")}
     base, big = trainings["train@wmt14-en-de-base"], trainings["train@wmt14-en-de-big"]
     assert base["on 8 P100"] == "11 h 6 min" and big["on 8 P100"] == "3 d 11 h" and len(trainings) == 22
@@ -349,8 +340,7 @@ def test_a_plan_has_what_is_stale(project):
     assert " of them only if earlier stages change their outputs; 8 are up to date." in rows[""]
 
 
-def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third_of_a_pass(params, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third_of_a_pass(params, here):
     assert plan.last_rate() is None
     for name, took, when in (("first", {"seconds": 10.0}, 1), ("last", {"seconds": 50.0, "processes": 4}, 2)):
         folder = Path("scores", name)
@@ -392,8 +382,7 @@ def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run):
     assert plan.parameters(model, vocabulary) == done["parameters"]
 
 
-def test_the_size_of_a_built_corpus_is_that_of_its_report(params, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_size_of_a_built_corpus_is_that_of_its_report(params, here):
     train = {"pairs": 300, "segmentations": 3, "source_tokens": 6000, "target_tokens": 9000}  # 100 pairs, three times
     dev = {"pairs": 50, "source_tokens": 500, "target_tokens": 600}
     write_json(Path("scores/corpora/multi30k/binarise.json"), {"sets": {"train": train, "dev": dev}})

@@ -57,13 +57,6 @@ def refused(result: tuple[int | None, bytes, str], message: str, lines: int) -> 
     assert out == f"{TRANSLATION}\n".encode() * lines
 
 
-@pytest.mark.slow
-def test_a_file_is_translated_if_standard_error_is_closed(folder, tmp_path):
-    (tmp_path / "text").write_text("one\n", encoding="utf-8")
-    line = f"{sys.executable} -m pipeline.commands.translate {folder} < {tmp_path}/text 2>&-"
-    assert subprocess.check_output(["bash", "-c", line], cwd=ROOT).count(b"\n") == 1
-
-
 @pytest.mark.parametrize("most", [1, 5, 1024])
 @pytest.mark.parametrize("end", ["\n", ""])
 def test_lines_keep_their_order_in_blocks_of_any_size_and_an_empty_line_stays_one(shell, monkeypatch, most, end):
@@ -142,8 +135,7 @@ def test_a_file_without_line_breaks_is_refused(shell):
     refused(shell(text + b"a" * 1_000_000 + b"\n"), "line 2 has 1,000,001 pieces", 1)
 
 
-def test_a_model_that_is_not_there(shell, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_model_that_is_not_there(shell, here):
     PARAMS.write_bytes((ROOT / PARAMS).read_bytes())
     refused(shell(b"", model="none"), "'none' is not a run of params.yaml (demo-tiny) and not a model folder", 0)
     (Path("models/none/average") / WEIGHTS).parent.mkdir(parents=True)
@@ -169,13 +161,12 @@ def test_an_interrupted_translation_is_not_a_whole_one(shell, monkeypatch):
     assert shell(b"") == (130, b"", "")
 
 
-def test_a_run_translates_with_its_decoding_settings_on_the_device_of_params_yaml(folder, tmp_path, monkeypatch):
-    shutil.copytree(folder, tmp_path / "models/demo-tiny/average")
+def test_a_run_translates_with_its_decoding_settings_on_the_device_of_params_yaml(folder, here, monkeypatch):
+    shutil.copytree(folder, here / "models/demo-tiny/average")
     before, tiny, after = (ROOT / PARAMS).read_text(encoding="utf-8").partition("\n  tiny:")
     after = re.sub(r"decoding: \{.*\}", "decoding: {beam: 3, alpha: 1.5}", after, count=1)
-    (tmp_path / PARAMS).write_text(before.replace("  device: auto", "  device: cpu") + tiny + after, encoding="utf-8")
-    (tmp_path / PARAMS).write_text((tmp_path / PARAMS).read_text(encoding="utf-8").replace("device: auto", "device: cpu"))
-    monkeypatch.chdir(tmp_path)
+    (here / PARAMS).write_text(before.replace("  device: auto", "  device: cpu") + tiny + after, encoding="utf-8")
+    (here / PARAMS).write_text((here / PARAMS).read_text(encoding="utf-8").replace("device: auto", "device: cpu"))
     monkeypatch.setattr(Translator, "load", lambda folder, **settings: (folder, settings))
     of_run, settings = models.translator_of("demo-tiny")
     assert (of_run, settings["device"], settings["beam"], settings["alpha"]) == (
@@ -215,8 +206,8 @@ def process(folder):
 
 
 @pytest.mark.slow
-def test_a_line_is_out_before_the_next_one_is_in(process):
-    child = process(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def test_a_line_is_out_before_the_next_one_is_in_also_if_standard_error_is_closed(process):
+    child = process(stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2))
     for line, translation in zip(LINES, TRANSLATIONS):
         child.stdin.write(f"{line}\n".encode())
         child.stdin.flush()

@@ -196,19 +196,26 @@ def test_a_pickled_translator_translates_alike(folder):
     assert other.normalise(["a\u2003b"]) == Translator.load(folder).normalise(["a\u2003b"])
 
 
+TWO = ["one", "two"]
+
+
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("text", "settings", "said"),
     [
-        ({"prefix": ["a"]}, "prefix: ['a'] is not possible; a text, or a list with a text for each line"),
-        ({"prefix": "a\ud800"}, "prefix: 'a\\ud800' is not possible; a text, or"),
-        ({"prefix": 3}, "prefix: 3 is not possible"),
-        ({"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 10,000"),
-        ({"prefix": "a", "split": True}, "not possible with split"),
+        (TWO, {"prefix": ["a"]}, "prefix: ['a'] is not possible; a text, or a list with a text for each line"),
+        (TWO, {"prefix": "a\ud800"}, "prefix: 'a\\ud800' is not possible; a text, or"),
+        (TWO, {"prefix": 3}, "prefix: 3 is not possible"),
+        (TWO, {"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 10,000"),
+        (TWO, {"prefix": "a", "split": True}, "not possible with split"),
+        (["one", "one \ud800 two"], {}, "line 2 has half of a surrogate pair"),
+        (["one", None], {}, "line 2 is None; text is expected"),
+        (None, {}, "None is not possible; a text or a list of texts is expected"),
+        (5, {}, "5 is not possible; a text or a list of texts is expected"),
     ],
 )
-def test_a_prefix_or_a_length_that_is_not_possible_is_refused(translate, settings, said):
+def test_what_is_no_text_or_no_prefix_or_no_length_is_refused(translate, text, settings, said):
     with refused(said):
-        translate(["one", "two"], **settings)
+        translate(text, **settings)
 
 
 def test_the_prefixes_of_all_batches_are_counted(translate):
@@ -319,20 +326,6 @@ def test_alignment_on_request(translate):
     assert set(targets) == set(range(len(hypothesis.text.split())))
     assert set(sources) <= set(range(len(LINES[0].split())))
     assert translate("", alignment=True).alignment == []
-
-
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        (["one", "one \ud800 two"], "line 2 has half of a surrogate pair"),
-        (["one", None], "line 2 is None; text is expected"),
-        (None, "None is not possible; a text or a list of texts is expected"),
-        (5, "5 is not possible; a text or a list of texts is expected"),
-    ],
-)
-def test_what_is_not_text_is_refused(translate, text, said):
-    with refused(said):
-        translate(text)
 
 
 def test_the_lines_of_python_in_the_documentation_run(folder):

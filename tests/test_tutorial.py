@@ -21,13 +21,12 @@ def run_blocks() -> None:
 
 
 @pytest.mark.slow
-def test_each_block_runs_and_draws_the_pictures_of_the_page(tmp_path, monkeypatch):
-    (tmp_path / "models/demo-tiny").mkdir(parents=True)
-    (tmp_path / "models/demo-tiny/average").symlink_to(OLD / "model")
-    monkeypatch.chdir(tmp_path)
+def test_each_block_runs_and_draws_the_pictures_of_the_page(here):
+    (here / "models/demo-tiny").mkdir(parents=True)
+    (here / "models/demo-tiny/average").symlink_to(OLD / "model")
     run_blocks()
     shown = re.findall(r"\]\((\w[\w-]*\.svg)\)", PAGE.read_text(encoding="utf-8"))
-    assert shown and set(shown) == {path.name for path in tmp_path.glob("*.svg")}
+    assert shown and set(shown) == {path.name for path in here.glob("*.svg")}
     assert {path.name for path in PAGE.parent.glob("*.svg")} == set(shown)
 
 

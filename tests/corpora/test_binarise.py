@@ -15,12 +15,11 @@ from tqdm import tqdm
 from pipeline import binarise, learn_bpe
 from pipeline.text.binarised import describe, id_type, open_binarised, write_description, write_side
 from tests.support.packed import cut, flip, write_sets
-from tests.support.projects import ROOT
+from tests.support.projects import HYPOTHESES as TARGET
+from tests.support.projects import REFERENCES as SOURCE
 from tests.support.refusals import refused
 from transformer.vocabulary import Vocabulary
 
-DATA = ROOT / "tests/data/compound-bleu"
-SOURCE, TARGET = ((DATA / name).read_text().split("\n")[:-1] for name in ("ref.de", "hyp.de"))
 SETS = {"train": (SOURCE, TARGET), "dev": (["", "Haus", "日本語 😀"], ["ein Haus", "", ""])}
 VOCABULARY = {"pieces": 400, "unknown": "byte_fallback", "character_coverage": 0.9999, "sample_pairs": 0, "threads": 2}
 VOCABULARY |= {"bpe_dropout": 0.0, "segmentations": 1, "seed": 1}
@@ -56,11 +55,10 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(made, tmp_path, monkeypatch):
+def folder(made, here):
     """A copy of `made` that a test may change."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    shutil.copytree(made, here, dirs_exist_ok=True)
+    return here
 
 
 def test_every_line_has_the_ids_that_the_vocabulary_gives_it(made):

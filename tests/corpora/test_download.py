@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline import download, fetch_set
@@ -48,14 +48,13 @@ def collect(tmp_path):
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(here):
     """`files(name=bytes)` writes files with this content into text/ and returns their paths."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").mkdir()
+    (here / "text").mkdir()
 
     def write(**contents):
         for name, data in contents.items():
-            (tmp_path / "text" / name).write_bytes(data)
+            (here / "text" / name).write_bytes(data)
         return {name: f"text/{name}" for name in contents}
 
     return write
@@ -202,6 +201,7 @@ def words(source: str) -> str:
     return unicodedata.normalize("NFC", " ".join(html.unescape(source).replace("\u200b", "").split()))
 
 
+@example(pairs=[("&amp;", "x"), ("&", "y"), ("e\u0301", "x"), ("\u00e9", "y")], sizes=(1, 1))
 @given(pairs=sides, sizes=st.tuples(st.integers(1, 4), st.integers(1, 4)))
 def test_nothing_held_out_stays_in_train(tmp_path_factory, pairs, sizes):
     folder = tmp_path_factory.mktemp("held")
@@ -227,8 +227,8 @@ def test_nothing_held_out_stays_in_train(tmp_path_factory, pairs, sizes):
 
 def test_sources_that_differ_in_invalid_bytes_only_are_not_in_two_sets(collect, files):
     """With `invalid_utf8: replace`, U+FFFD takes the place of these bytes. No line is lost."""
-    text = b"".join(b"line %d %c\n" % (number // 2, 0xE8 + number % 2) for number in range(90)) + "ä\n".encode() * 600_000
-    at = files(en=text, de=lines(*range(600_090)))
+    text = b"".join(b"line %d %c\n" % (number // 2, 0xE8 + number % 2) for number in range(90)) + "ä\n".encode() * 6_000
+    at = files(en=text, de=lines(*range(6_090)))
     written = collect(
         {"train": {"source": at["en"], "target": at["de"]}, "dev": {"hold_out": 10}, "test": {"hold_out": 30}}
     )
@@ -296,12 +296,11 @@ def test_settings_that_cannot_be_are_refused(change, said):
         read(DownloadConfig, GOOD | change, "x")
 
 
-def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_their_corpus(tmp_path, monkeypatch):
+def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_their_corpus(here):
     """Monolingual text is in the target language. The normalised lines are Moses' output for each language.
 
     The mirror has the files of the corpus, which is on no site, and its archive has those of a set.
     """
-    monkeypatch.chdir(tmp_path)
     for folder in ("mirror", "text"):
         Path(folder).mkdir()
     lines = ["“Well”, she said — “it’s late”.", "“Well”, he said — “it’s late”."]
@@ -309,7 +308,7 @@ def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_th
     members = {f"new.{code}": f"{line}\n".encode() for code, line in zip(("en", "de"), lines)}
     for name, content in members.items():
         Path("mirror", name).write_bytes(content)
-    build(tmp_path / "text/own.tgz", members)
+    build(here / "text/own.tgz", members)
     files = {"source": "http://127.0.0.1:1/new.en", "target": "http://127.0.0.1:1/new.de"}
     own = {"archives": {"own": {"url": "text/own.tgz"}}, "train": files, "dev": files, "test": files}
     corpus = {"languages": ["en", "de"], "download": own, "normalise": {"punctuation": True}, "vocabulary": {}}
@@ -322,11 +321,7 @@ def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_th
     write_params_yaml(Path(), params)
     report = Path("report.json")
     download.main(argparse.Namespace(corpus="mine", out=Path("data/raw"), test=Path("data/test"), report=report))
-    assert {name: counts["kept"] for name, counts in json.loads(report.read_text())["sets"].items()} == {
-        "train": 1,
-        "dev": 1,
-        "test": 1,
-    }
+    assert [counts["kept"] for counts in json.loads(report.read_text())["sets"].values()] == [1, 1, 1]
     assert Path("data/raw/train.de").read_bytes() == Path("data/test/test.de").read_bytes() == members["new.de"]
     for name in ("new", "packed"):
         fetch_set.main(argparse.Namespace(name=name, out=Path("data", name), report=report))
@@ -359,12 +354,13 @@ def test_an_edit_and_a_deletion_of_own_text_are_noticed_by_both_tools(built, tmp
     linked.symlink_to(elsewhere)
     plain.parent.mkdir()
     plain.write_text("eins\n")
+    assert "download@demo" in project.planned()
     for change in (lambda: None, lambda: elsewhere.write_text("two\n"), plain.unlink):
         change()
-        assert "download@demo" in project.planned()
+        assert "download@demo" in project.stale()
         project.run("dvc", "repro", "--single-item", "download@demo")
         assert project.ran() == ["download@demo"]
-        assert "download@demo" not in project.stale()
+    assert "download@demo" not in project.stale()
     elsewhere.unlink()
     for tool in (("dvc", "repro"), ("snakemake", "--dry-run")):
         assert "text/my.en" in project.run(*tool, status=255 if tool[0] == "dvc" else 1)

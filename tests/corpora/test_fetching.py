@@ -310,14 +310,13 @@ def test_a_path_is_held_to_its_sum_and_used_where_it_lies(fetcher, tmp_path):
     assert file.read_bytes() == BODY
 
 
-def test_own_text_may_be_a_linked_file_but_not_lie_in_a_linked_folder(fetcher, tmp_path, monkeypatch):
+def test_own_text_may_be_a_linked_file_but_not_lie_in_a_linked_folder(fetcher, here):
     """DVC follows the link `text` and links to files in it, but not links to folders in it."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "elsewhere" / "text").mkdir(parents=True)
-    (tmp_path / "elsewhere" / "corpus.en").write_bytes(BODY)
-    (tmp_path / "text").symlink_to("elsewhere/text")
-    (tmp_path / "text" / "corpus.en").symlink_to("../corpus.en")
-    (tmp_path / "text" / "mine").symlink_to("..")
+    (here / "elsewhere" / "text").mkdir(parents=True)
+    (here / "elsewhere" / "corpus.en").write_bytes(BODY)
+    (here / "text").symlink_to("elsewhere/text")
+    (here / "text" / "corpus.en").symlink_to("../corpus.en")
+    (here / "text" / "mine").symlink_to("..")
     assert fetcher().fetch("text/corpus.en", SUM).read_bytes() == BODY
     with refused("text/mine/corpus.en: text/mine is a link to a folder"):
         fetcher().fetch("text/mine/corpus.en", SUM)

@@ -5,7 +5,6 @@ Text and files of others are handled as documented or refused in one line. Nothi
 
 import csv
 import json
-import os
 import pickle
 import re
 import shutil
@@ -36,7 +35,7 @@ from tests.support.in_process import Refused
 from tests.support.killed import kill
 from tests.support.observed import declared, observing
 from tests.support.packed import Payload, cut, write_sets
-from tests.support.projects import ROOT, STAGES, demonstration
+from tests.support.projects import ENVIRONMENT, ROOT, STAGES, demonstration
 from tests.support.refusals import refused
 from tests.support.small_run import write_params_yaml
 from tests.support.trainers import files
@@ -154,9 +153,8 @@ def test_every_line_has_a_translation_and_the_report_shows_untrusted_text_as_tex
         ("data/sets/own-test/normalised", "decode", "test average: line 11 is .* pieces long"),
     ],
 )
-def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(made, tmp_path, monkeypatch, name, stage, says):
-    shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
+def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(made, here, name, stage, says):
+    shutil.copytree(made[0], here, dirs_exist_ok=True)
     for language in LANGUAGES:
         with open(f"{name}.{language}", "a") as file:
             file.write(f"{LONG}\n")
@@ -393,8 +391,7 @@ def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
     folder, stages, _ = made
     before = outputs(folder)
     module, *arguments = stages[f"{kind}@own-bt"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    kill(module, arguments, folder, environment)
-    status, said = forked.run(module, arguments, folder, environment)
+    kill(module, arguments, folder, ENVIRONMENT)
+    status, said = forked.run(module, arguments, folder, ENVIRONMENT)
     assert status == 0, said
     assert outputs(folder) == before

@@ -61,17 +61,16 @@ EXPECTED = "columns of strings for en and de are expected, not "
 
 
 @pytest.fixture
-def collected(tmp_path, monkeypatch):
+def collected(here):
     """`collected(part, languages, **files)` writes the files into text/ and returns the lines of both sides of the part."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").mkdir()
+    (here / "text").mkdir()
 
     def run(part, languages=CODES, **files):
         for name, data in files.items():
-            (tmp_path / "text" / name.replace("_", ".")).write_bytes(data)
+            (here / "text" / name.replace("_", ".")).write_bytes(data)
         parts = (read(Part, part, "params.yaml: corpora.x.download.train"),)
-        run.counts = collect({"train": parts}, {}, languages, Fetcher(None), tmp_path)["train"]
-        return [(tmp_path / f"train.{code}").read_bytes().decode().split("\n")[:-1] for code in languages]
+        run.counts = collect({"train": parts}, {}, languages, Fetcher(None), here)["train"]
+        return [(here / f"train.{code}").read_bytes().decode().split("\n")[:-1] for code in languages]
 
     return run
 

@@ -13,15 +13,15 @@ from pipeline.learn_bpe import learn
 from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.text.words import WordTable
 from tests.support.models import vocabulary_of
-from tests.support.projects import ROOT
+from tests.support.projects import HYPOTHESES, REFERENCES
 from tests.support.refusals import refused
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
 from transformer.vocabulary import Vocabulary
 
-TEXT = b"".join((ROOT / "tests/data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
-LINES = TEXT.decode().split("\n")[:-1]
+LINES = [*HYPOTHESES, *REFERENCES]
+TEXT = "".join(f"{line}\n" for line in LINES).encode()
 CONFIG = VocabularyConfig(450, "byte_fallback", 0.9999, sample_pairs=0, bpe_dropout=0.0, segmentations=1, seed=1, threads=1)
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<0x41>", "\u2585"]
 

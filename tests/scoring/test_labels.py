@@ -16,13 +16,12 @@ from tests.support import in_process
 from tests.support.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.support.packed import write_evaluation_set
 from tests.support.pairs import Listed
-from tests.support.projects import ROOT
+from tests.support.projects import COMPOUND, HYPOTHESES, REFERENCES
 from tests.support.small_run import write_params_yaml, write_yaml
 from tests.support.torch_twin import logits_of
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
 from transformer.files import write_lines
 
-DATA = ROOT / "tests/data/compound-bleu"
 PLACES = "--dev data/sets/demo-dev --test data/sets/demo-test"
 DECODE = f"pipeline.decode run --checkpoints checkpoints --average average {PLACES} --out translations --times times.json"
 SCORE = f"pipeline.score run --translations translations {PLACES} --training training.jsonl --out score.json"
@@ -126,13 +125,13 @@ def expected(hypotheses, references):
 
     The arguments are numbers of lines of the 30 pairs.
     """
-    plain, split = ([read_lines(DATA / f"{name}.{end}de") for name in ("hyp", "ref")] for end in ("", "tok-split."))
+    plain, split = ([read_lines(COMPOUND / f"{name}.{end}de") for name in ("hyp", "ref")] for end in ("", "tok-split."))
     text, answers = [plain[0][n] for n in hypotheses], [[plain[1][n] for n in references]]
     scores = {name: sacrebleu.corpus_bleu(text, answers, **more) for name, more in BLEU.items()}
     scores["bleu-tokenised"] = sacrebleu.corpus_bleu(text, answers, **WORDS, lowercase=True)
     scores["chrf"] = sacrebleu.corpus_chrf(text, answers)
-    normalised = read_lines(DATA / "ref-normalised.tok-split.de")
-    published = [read_lines(DATA / f"{name}-published.tok-split.de") for name in ("hyp", "ref")]
+    normalised = read_lines(COMPOUND / "ref-normalised.tok-split.de")
+    published = [read_lines(COMPOUND / f"{name}-published.tok-split.de") for name in ("hyp", "ref")]
     cells = {"raw-reference": split, "normalised": (split[0], normalised), "published": published}
     for name, (ours, theirs) in cells.items():
         text, answers = [ours[n] for n in hypotheses], [[theirs[n] for n in references]]
@@ -142,16 +141,15 @@ def expected(hypotheses, references):
 
 def test_each_score_is_of_its_text_and_measure(place):
     """Some lines of the translations stand at wrong places. The normalised references are of no use for scores."""
-    hypotheses, references = (read_lines(DATA / f"{name}.de") for name in ("hyp", "ref"))
     dev, test, filtered = list(range(30)), list(range(24)), [3, 4, 8, 15, 22]
     texts = {"dev.last": [1, 0, *dev[2:]], "dev.average": [*dev[:28], 29, 28], "test.average": [2, 1, 0, 4, 3, *test[5:]]}
     for name, lines in {"dev": dev, "test": test}.items():
-        sides = [f"source {n}" for n in lines], [references[n] for n in lines]
+        sides = [f"source {n}" for n in lines], [REFERENCES[n] for n in lines]
         forms = {"raw": sides, "normalised": (sides[0], ["other"] * len(lines))}
         forms |= {"filtered": [[side[n] for n in filtered] for side in sides]} if name == "test" else {}
         write_evaluation_set(place / f"data/sets/demo-{name}", **forms)
     for name, lines in texts.items():
-        write_lines(place / f"translations/{name}.txt", (hypotheses[n] for n in lines))
+        write_lines(place / f"translations/{name}.txt", (HYPOTHESES[n] for n in lines))
     perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
     (place / "translations/translations.json").write_text(json.dumps(perplexities))
     (place / "training.jsonl").write_text('{"step": 1, "loss": 9.5}\n{"step": 2, "loss": 8.5, "dev_loss": 7.5}\n')

@@ -10,14 +10,11 @@ from sacrebleu.dataset.wmt_xml import WMTXMLDataset
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from pipeline.commands import evaluate
-from pipeline.text.evaluation import read_lines
 from tests.support import in_process
+from tests.support.projects import HYPOTHESES, REFERENCES, ROOT
 from tests.support.refusals import refused
 from transformer.files import write_lines
 
-ROOT = Path(__file__).parent.parent.parent
-DATA = ROOT / "tests/data/compound-bleu"
-HYPOTHESES, REFERENCES = (read_lines(DATA / f"{name}.de") for name in ("hyp", "ref"))
 OTHERS = [" ".join(reversed(line.split(" ", 3))) for line in REFERENCES]
 METRICS = {"bleu-13a": BLEU(), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
 
@@ -114,9 +111,8 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
         ("--hypothesis hyp --reference ansi --language de", "give `evaluate` --encoding cp"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(tmp_path, monkeypatch, words, said):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, hyp=HYPOTHESES, ref=REFERENCES, short=["one"])
+def test_what_cannot_be_scored_is_refused(here, words, said):
+    written(here, hyp=HYPOTHESES, ref=REFERENCES, short=["one"])
     made = side("ref", "de", {1: "a", 2: "b"}, "A") + side("hyp", "de", {1: "a", 2: "b"}, "one")
     content = XML.format(f'<doc id="a">{made + side("hyp", "de", {1: "a"}, "two")}</doc>')
     Path("ansi").write_bytes("Er sagte: „Ja“ – und ging.\n".encode("cp1252") * 30)

@@ -47,7 +47,7 @@ IMPORTED = (
     "dvc.scm dvc_render flatten_dict scmrepo.git networkx ruamel.yaml requests smart_open docutils yte jinja2 "
     "snakemake.cli snakemake.scheduling.job_scheduler snakemake_executor_plugin_slurm "
     "torch torch.optim torch.distributed torch._dynamo safetensors.torch sentencepiece sacrebleu.metrics "
-    "sacremoses matplotlib.backends.backend_svg matplotlib.figure"
+    "sacremoses langcodes filelock matplotlib.backends.backend_svg matplotlib.figure"
 )
 FOLDER = "FORKED"  # the environment variable with the folder of the server
 

@@ -16,15 +16,14 @@ import pytest
 from dvc.repo import Repo
 from networkx import topological_sort
 
-from tests.support.projects import ROOT
+from tests.support.projects import ROOT, without_git
 
 
 def commands() -> dict[str, list[str]]:
     """The module and the arguments of each stage, in the order of the graph, as DVC reads dvc.yaml."""
     for name in ("dvc.yaml", "studies.yaml"):
         shutil.copy(ROOT / name, ".")
-    Path(".dvc").mkdir()
-    Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
+    without_git(Path())
     with Repo() as repo:
         stages = [stage for stage in reversed(list(topological_sort(repo.index.graph))) if stage.name != "code"]
     return {stage.name: shlex.split(stage.cmd)[2:] for stage in stages}

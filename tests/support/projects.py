@@ -15,6 +15,10 @@ from pipeline import code
 from tests.support import forked
 
 ROOT = Path(__file__).parents[2]
+COMPOUND = ROOT / "tests/data/compound-bleu"  # 30 translations, their references, and what Moses' scripts make of both
+HYPOTHESES, REFERENCES = ((COMPOUND / name).read_text(encoding="utf-8").split("\n")[:-1] for name in ("hyp.de", "ref.de"))
+# Of a process that runs the code of the project in another folder
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"}
 STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
 FILES = (
@@ -36,6 +40,18 @@ def demonstration(name: str, number: int) -> list[tuple[str, str]]:
     """The first pairs (English, German) of a set of the demonstration."""
     files = [(ROOT / f"text/demo/{name}.{language}.xz").read_bytes() for language in ("en", "de")]
     return list(zip(*(lzma.decompress(file).decode().splitlines()[:number] for file in files)))
+
+
+def with_settings(folder: Path, *others: str) -> None:
+    """Copy params.yaml, studies.yaml and other files of the project into a folder."""
+    for name in ("params.yaml", "studies.yaml", *others):
+        shutil.copy(ROOT / name, folder)
+
+
+def without_git(folder: Path) -> None:
+    """Let DVC take a folder for a project."""
+    (folder / ".dvc").mkdir()
+    (folder / ".dvc/config").write_text("[core]\n    no_scm = true\n    analytics = false\n")
 
 
 def heeding_signals() -> None:

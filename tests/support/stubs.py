@@ -6,6 +6,7 @@ of its outputs, all as dvc.yaml declares them. It appends its name to work/ran.
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -79,6 +80,10 @@ if os.environ.get("STUB_CLOCK"):  # set back by a day: what was made before seem
 """
 
 
+MODEL = "transformer/model.py"
+EDITED = Path(".dvc/tmp/edited.json")  # the digests of the code after `change_code`
+
+
 class StubProject(Project):
     read = 0  # length of the part of work/ran that has been read
 
@@ -94,6 +99,22 @@ class StubProject(Project):
         project.read = self.read
         project.keep_to_itself()
         return project
+
+    def clone(self, root: Path) -> "StubProject":
+        """A clone by git, which has no data, with the digests of its code, which take seconds."""
+        self.run("git", "clone", "--quiet", str(self.root), str(root))
+        (root / code.NOTED.parent).mkdir()
+        shutil.copy(self.root / code.NOTED, root / code.NOTED)
+        project = StubProject(root)
+        project.keep_to_itself()
+        return project
+
+    def change_code(self) -> None:
+        """Change the meaning of the model, on which the training depends. The digests, which take seconds, are noted."""
+        with open(self.root / MODEL, "a", encoding="utf-8") as file:
+            file.write("\nA = 1\n")
+        if (self.root / EDITED).exists():
+            shutil.copy(self.root / EDITED, self.root / code.NOTED)
 
     def ran(self) -> list[str]:
         """The stages that have run since the last call."""

@@ -47,16 +47,15 @@ def test_a_flipped_bit_of_any_byte_and_a_cut_anywhere_are_noticed(tmp_path):
 
 
 @pytest.mark.parametrize("write", [pickle.dump, torch.save])
-def test_a_pickle_in_the_place_of_weights_or_settings_is_not_executed(tmp_path, settings, monkeypatch, write):
-    monkeypatch.chdir(tmp_path)
-    write_settings(tmp_path, settings(), 90, "0" * 64)
+def test_a_pickle_in_the_place_of_weights_or_settings_is_not_executed(here, settings, write):
+    write_settings(here, settings(), 90, "0" * 64)
     with open("model.safetensors", "wb") as file:
         write(Payload(), file)
     with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
-        load_model(tmp_path / "model.safetensors", torch.device("cpu"))
+        load_model(here / "model.safetensors", torch.device("cpu"))
     Path("model.safetensors").rename("settings.json")
     with pytest.raises(UserError, match=r"settings\.json is damaged"):
-        read_settings(tmp_path)
+        read_settings(here)
     assert not Path("evil").exists()
 
 
@@ -108,9 +107,9 @@ def test_a_loaded_model_drops_nothing(tmp_path, settings):
     assert torch.equal(loaded(source, target), model.eval()(source, target))
 
 
-def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_dev_loss(tmp_path, settings, monkeypatch):
+def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_dev_loss(here, settings, monkeypatch):
     names = ("checkpoints", "training.jsonl", "vocabulary.model", "text.json")
-    checkpoints, training, vocabulary, text = (tmp_path / name for name in names)
+    checkpoints, training, vocabulary, text = (here / name for name in names)
     losses = {9: 2.5, 10: 2.75, 11: 2.5}
     records = [{"step": step, key: loss} for step, loss in losses.items() for key in ("loss", "dev_loss")]
     write_lines(training, map(json.dumps, records))
@@ -119,31 +118,28 @@ def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_d
     vocabulary.write_bytes(b"only its digest is compared")
     text.touch()
     write_settings(checkpoints, settings(), 90, sha256(vocabulary), max_length=30)
-    monkeypatch.chdir(tmp_path)
-    write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, averaging={"checkpoints": 2})
+    write_yaml(here, {"run": {"corpus": "demo", "model": "tiny"}}, averaging={"checkpoints": 2})
     paths = {
         "checkpoints": checkpoints,
-        "dev": tmp_path,
+        "dev": here,
         "training": training,
         "vocabulary": vocabulary,
         "text": text,
-        "out": tmp_path / "average",
+        "out": here / "average",
     }
-    for mark in (finished := tmp_path / "work/run/0123/published", other := tmp_path / "work/other/0123/published"):
+    for mark in (finished := here / "work/run/0123/published", other := here / "work/other/0123/published"):
         mark.parent.mkdir(parents=True)
         mark.touch()
     average.main(argparse.Namespace(run="run", **paths))
     assert other.exists() and finished.exists(), "DVC has not recorded the training"
     monkeypatch.setattr(workspace, "recorded", lambda *_: True)
     for keep in (True, False):
-        write_yaml(
-            tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, {"keep_states": keep}, averaging={"checkpoints": 2}
-        )
+        write_yaml(here, {"run": {"corpus": "demo", "model": "tiny"}}, {"keep_states": keep}, averaging={"checkpoints": 2})
         average.main(argparse.Namespace(run="run", **paths))
         assert other.exists() and finished.exists() == keep
-    tensors, description = read_tensors(tmp_path / "average/model.safetensors")
+    tensors, description = read_tensors(here / "average/model.safetensors")
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
-    assert read_settings(tmp_path / "average").max_length == 30
+    assert read_settings(here / "average").max_length == 30
     with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):
         average.work(argparse.Namespace(**paths), AveragingConfig(4, "last"))
     monkeypatch.setattr(average, "greedy_bleu", lambda weights, *_: {"9": 3.0, "0": 3.0, "1": 2.9}[weights.stem[-1]])
@@ -154,7 +150,7 @@ def test_the_average_is_that_of_the_last_checkpoints_or_of_those_of_the_lowest_d
         ("dev_bleu", 2, [9, 10]),
     ):
         average.work(argparse.Namespace(**paths), AveragingConfig(count, choose))
-        assert read_tensors(tmp_path / "average/model.safetensors")[1] == {"averaged_steps": steps}
+        assert read_tensors(here / "average/model.safetensors")[1] == {"averaged_steps": steps}
     write_lines(training, map(json.dumps, records[:-1]))
     with refused("training.jsonl has no dev loss of the checkpoints at steps 11"):
         average.work(argparse.Namespace(**paths), AveragingConfig(1, "dev_loss"))

@@ -240,22 +240,15 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
 
 @pytest.mark.slow
 def test_no_worker_outlives_the_process_that_started_it_and_the_state_is_saved(training):
-    """It is killed while the workers load, and once they train."""
-    for moment in ("loading", "training"):
-        process = training.start()
-        below: list[psutil.Process] = []
-        while len(below) < 2 or not all(watched(one) for one in below):
-            assert process.poll() is None
-            time.sleep(0.02)
-            below = psutil.Process(process.pid).children()
-        if moment == "training":
-            saved(process, training.work)
-        process.kill()
-        assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
-        _, output = process.communicate(timeout=PATIENCE)
-        assert ("stopped by SIGTERM at step" in output) == (moment == "training"), output
-        with in_process.inside(training.folder), workspace.lock("run"):
-            pass
+    process = training.start()
+    saved(process, training.work)
+    below = psutil.Process(process.pid).children()
+    process.kill()
+    assert len(below) == 2 and psutil.wait_procs(below, timeout=PATIENCE)[1] == []
+    _, output = process.communicate(timeout=PATIENCE)
+    assert "stopped by SIGTERM at step" in output, output
+    with in_process.inside(training.folder), workspace.lock("run"):
+        pass
 
 
 def watched(process: psutil.Process) -> bool:
@@ -276,7 +269,7 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("name", launcher.SET[1:])
+@pytest.mark.parametrize("name", launcher.SET)  # the first one is of the parent of workers
 def test_no_stage_outlives_dvc_or_snakemake_and_each_outlives_the_thread_that_started_it(tmp_path, name):
     code = "import sys; sys.argv = ['-m']; import pipeline, time; time.sleep(600)"
     stage = f'{sys.executable} -c "{code}"'

@@ -53,7 +53,7 @@ def test_no_stop_and_no_kill_changes_a_byte(tmp_path_factory, settings, training
         near = [s for s in steps if config.patience or config.steps - s < config.keep * config.checkpoint_every]
         return {f"step-{s:08d}" for s in near[-config.keep :]}
 
-    @hypothesis_settings(max_examples=8, derandomize=True, phases=[Phase.generate])  # shrinking would take minutes
+    @hypothesis_settings(max_examples=5, derandomize=True, phases=[Phase.generate])  # shrinking would take minutes
     @given(STARTS)
     def resumed(starts):
         place, saved = tmp_path_factory.mktemp("parts"), 0

@@ -97,12 +97,13 @@ def test_six_steps_equal_torch_s(tmp_path, monkeypatch, settings, training_setti
         assert record["tokens"] == sum(map(sum, tokens[:step]))
 
 
-def test_r_drop_adds_the_divergence_of_two_passes(tmp_path, settings, training_settings):
-    """With a weight of 50, it is more than half of the loss (L. Wu et al. 2021)."""
+@pytest.mark.parametrize("batching", ["by_length", "mixed"])
+def test_r_drop_adds_the_divergence_of_two_passes(tmp_path, settings, training_settings, batching):
+    """With a weight of 50, it is more than half of the loss (L. Wu et al. 2021). Without dropout, it is 0."""
     losses = []
-    for weight in (0.0, 50.0):
-        config = training_settings(steps=4, log_every=4, r_drop=weight)
-        trainer = build(tmp_path / str(weight), config, settings(dropout=0.3))
+    for weight, dropout in ((0.0, 0.0), (50.0, 0.0), (50.0, 0.3)):
+        config = training_settings(steps=4, log_every=4, r_drop=weight, batching=batching)
+        trainer = build(tmp_path / f"{weight}-{dropout}", config, settings(dropout=dropout))
         assert run(trainer)
         losses += [record["loss"] for record in map(json.loads, trainer.store.records()) if "loss" in record]
-    assert losses[1] > losses[0] + 3
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5) and losses[2] > losses[0] + 3

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from pipeline.scoring.calibration import confidences
-from tests.support.pairs import Pairs
 from tests.support.refusals import refused
 from tests.support.torch_twin import summed_loss
 from tests.support.trainers import CPU, files, run
@@ -26,9 +25,7 @@ from transformer.device import precision_of
 from transformer.fast import proof
 from transformer.fast.dropout import SOURCE, Dropout
 from transformer.layers import REFERENCE, EncoderLayer
-from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
-from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 from transformer.store import Store
 
@@ -274,22 +271,6 @@ def test_a_loss_that_explodes_stops_before_a_state_is_saved(training, tmp_path, 
         run(trainer)
     assert not saved(tmp_path)
     assert run(training(schedule="no_warmup", warmup=40, lr_scale=3.0, log_every=1)), "this loss does not explode"
-
-
-@pytest.mark.parametrize("layout", [padded, packed])
-def test_r_drop_compares_two_passes_with_different_dropout(settings, layout):
-    """Without dropout the passes are equal, and the loss is that of one pass, whatever alpha."""
-    batch = layout(Pairs(8), np.arange(8))
-    for p in (0.0, 0.3):
-        model = Transformer(settings(dropout=p), 100).train()
-        losses = []
-        for alpha in (0.0, 1e-6, 5.0):
-            torch.manual_seed(1)
-            losses.append(perplexity.batch_loss(model, batch, 0.1, alpha).item())
-        if p:
-            assert losses[2] > losses[1] + 1
-        else:
-            assert losses == pytest.approx([losses[0]] * 3, rel=1e-6)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.999995])

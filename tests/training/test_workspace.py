@@ -34,7 +34,7 @@ from pipeline.settings.selection import run_settings
 from pipeline.text.binarised import describe, write_description
 from pipeline.training import more_steps, workers, workspace
 from tests.support.pairs import Pairs
-from tests.support.projects import ROOT
+from tests.support.projects import ROOT, without_git
 from tests.support.refusals import refused
 from tests.support.small_run import RUN, Training, write_data
 from tests.support.trainers import files
@@ -68,8 +68,7 @@ def test_a_kill_while_a_training_is_removed_leaves_no_state_without_its_checkpoi
     assert place.exists() and not workspace.unfinished("run")
 
 
-def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_not_adopted(place, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_not_adopted(place, here, monkeypatch):
     assert workspace.claim("run", "0123", "first") == (place, [])
     (place / workspace.PUBLISHED).touch()
     monkeypatch.setattr(project, "code_of", lambda *_: None)  # DVC has not recorded it
@@ -119,13 +118,12 @@ READ = {"train": DATA, "tune": DATA, "flops": Path("scores/corpora/demo")}
 
 
 @pytest.fixture
-def started(tmp_path, monkeypatch) -> Callable[..., str | int | None]:
+def started(here, monkeypatch) -> Callable[..., str | int | None]:
     """A function that starts a stage of a run of 6 steps in this process, as DVC does, and returns its exit status.
 
     Its second argument is called after the stage, before the stage's inputs are compared.
     """
-    Training(tmp_path, 1)
-    monkeypatch.chdir(tmp_path)
+    Training(here, 1)
     for old, new in {"data": DATA, "vocabulary.model": VOCABULARY}.items():
         Path(old).rename("moved")
         new.parent.mkdir(parents=True, exist_ok=True)
@@ -377,8 +375,7 @@ def test_a_kill_at_any_write_before_more_steps_begin_costs_nothing(short, monkey
 
 
 @pytest.mark.parametrize("folder", ["pipeline", "transformer"])
-def test_a_commit_is_marked_if_the_code_was_edited(tmp_path, monkeypatch, folder):
-    monkeypatch.chdir(tmp_path)
+def test_a_commit_is_marked_if_the_code_was_edited(here, folder):
     for path in ("pipeline/a.py", "transformer/a.py", "params.yaml"):
         Path(path).parent.mkdir(exist_ok=True)
         Path(path).write_text("a = 1\n")
@@ -416,11 +413,9 @@ stages:
 """
 
 
-def test_dvc_has_recorded_a_training_once_its_entry_and_its_cache_have_the_outputs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_dvc_has_recorded_a_training_once_its_entry_and_its_cache_have_the_outputs(here):
     Path("dvc.yaml").write_text(RECORDED.replace("train@run: {", "train:\n    foreach: [run]\n    do: {"))
-    Path(".dvc").mkdir()
-    Path(".dvc/config").write_text("[core]\n    no_scm = true\n    analytics = false\n")
+    without_git(here)
     md5 = hashlib.md5(b"made\n").hexdigest()
     assert project.code_of("train@run", md5) is None
     subprocess.run([sys.executable, "-m", "dvc", "repro", "--quiet"], check=True)

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from pipeline.running import devices, hardware, quota
 from pipeline.settings.machine import machine
-from tests.support.projects import ROOT
+from tests.support.projects import ROOT, without_git
 from tests.support.stubs import StubProject
 
 CLAIM = """
@@ -157,7 +157,7 @@ def test_all_cores_are_those_of_the_quota_and_a_number_is_a_number(two_runs):
         assert {*re.findall(r"^ +threads: (\d+)", printed, re.MULTILINE)} == threads and "rule train@other" in printed
 
 
-def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, tmp_path, monkeypatch):
+def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
     """Also a stage that is new, of which only dvc.yaml knows."""
     params = copy.deepcopy(params)
     for section, threads in {"training": 3, "decoding": 5, "vocabulary": 8}.items():
@@ -177,13 +177,12 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, tmp_path
     params["models"]["tiny"]["training"]["threads"], params["models"]["tiny"]["decoding"]["threads"] = 4, 6
     params["runs"]["own"] = {"corpus": "demo", "model": "tiny", "threads": 11}
     params["runs"]["other"] = {"corpus": "demo", "model": "deep"}
-    with open(tmp_path / "params.yaml", "w", encoding="utf-8") as file:
+    with open(here / "params.yaml", "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)
     text = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
     new = text[text.index("  decode_set:") : text.index("  reverse_score:")]
-    (tmp_path / "dvc.yaml").write_text(text + new.replace("decode_set", "new").replace("/${key}", "/new-${key}"))
-    (tmp_path / ".dvc").mkdir()
-    (tmp_path / ".dvc/config").write_text("[core]\n    no_scm = true\n")
+    (here / "dvc.yaml").write_text(text + new.replace("decode_set", "new").replace("/${key}", "/new-${key}"))
+    without_git(here)
     expected = {
         "binarise@demo": 8,
         "augment@b": 8,
@@ -204,7 +203,6 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, tmp_path
         "new@e": 7,
         "score@demo-tiny": 1,
     }
-    monkeypatch.chdir(tmp_path)
     with Repo() as repo:
         declared = {stage.name: stage.meta["snakemake"]["threads"] for stage in repo.index.stages}
     assert {stage: devices.threads_of(params, declared[stage]) for stage in expected} == expected

@@ -222,8 +222,7 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path, described):
         code.described("work")
 
 
-def test_the_version_of_a_library_counts_where_it_makes_bytes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_version_of_a_library_counts_where_it_makes_bytes(here, monkeypatch):
     before, version = code.current(), metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "9" if name == "sentencepiece" else version(name))
     stages = {stage for stage, text in code.current().items() if text != before[stage]}

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from tests.support.stubs import StubProject
-
 FILES = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")  # of this machine's user, which the test must not read
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
 
@@ -33,9 +31,7 @@ def test_a_pull_from_s3_into_a_clone_leaves_nothing_to_do(project, tmp_path, end
     project.run("dvc", "remote", "modify", "shared", "endpointurl", endpoint)
     project.commit("a remote")
     project.run("dvc", "push", **credentials)
-    clone = StubProject(tmp_path / "clone")
-    project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
-    clone.keep_to_itself()
+    clone = project.clone(tmp_path / "clone")
     clone.run("dvc", "pull", **credentials)
     assert clone.stale() == set() and clone.planned() == [] and clone.snakemake() == []
     made = {of: sorted(path for path in of.root.glob("[dms]*/**/*") if path.is_file()) for of in (project, clone)}

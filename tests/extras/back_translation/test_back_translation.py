@@ -113,9 +113,8 @@ def test_the_bpe_dropout_of_synthetic_pairs_is_that_of_the_corpus_that_they_exte
 
 
 @pytest.fixture
-def fetched(tmp_path, monkeypatch):
+def fetched(here):
     """A function that fetches some lines of a text with this content into a file. It returns the lines."""
-    monkeypatch.chdir(tmp_path)
     Path("text").mkdir()
 
     def fetch(
@@ -318,7 +317,6 @@ def named(name: str, *kinds: str) -> set[str]:
 def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(project):
     runs = named("reverse", *ON_RUN) | named("augmented", *ON_RUN)
     expected = named("turned", *ON_CORPUS) | runs | named("demo-bt", *BACK) | {"collect", "report"}
-    assert project.planned() == sorted(expected)
     ran = project.repro()
     assert sorted(ran) == sorted(expected)
     order = ["train@reverse", "average@reverse", "back_translate@demo-bt", "augment@demo-bt", "train@augmented"]

@@ -1,5 +1,6 @@
 """Exported models give the same translations as this project."""
 
+import functools
 import json
 import re
 import shutil
@@ -15,7 +16,6 @@ import torch
 import torch.nn.functional as F
 import transformers
 from safetensors.torch import load_file
-from transformers.trainer_pt_utils import LabelSmoother
 
 from pipeline.extras.export.__main__ import FORMATS, marian_config, require_exportable
 from pipeline.extras.export.model_card import card
@@ -26,6 +26,7 @@ from tests.support.projects import ROOT
 from tests.support.random_weights import WORDS, random_model
 from tests.support.refusals import refused
 from transformer.checkpoint import VOCABULARY, WEIGHTS, load_model, write_settings, write_tensors
+from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import PLAIN, Beam
 from transformer.decoders.forced import log_probabilities
@@ -59,14 +60,8 @@ def folder(settings, tmp_path_factory):
     config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
     (folder / "vocabulary.model").write_bytes(learn(["\n".join(WORDS * 3).encode() + b"\n"], config))
     vocabulary = Vocabulary(folder / "vocabulary.model")
-    small = {
-        "d_model": 64,
-        "d_ff": 128,
-        "d_k": 16,
-        "d_v": 16,
-        "max_positions": 4,
-    }  # shorter than the lines: it is no limit of a model with sinusoids
-    config = settings(**small)
+    sizes = {"d_model": 64, "d_ff": 128, "d_k": 16, "d_v": 16}
+    config = settings(**sizes, max_positions=4)  # shorter than the lines: it is no limit of a model with sinusoids
     model = Transformer(config, vocabulary.size)
     optimiser = torch.optim.Adam(model.parameters(), 2e-3)
     for step in range(300):
@@ -92,23 +87,27 @@ def exported(folder, tmp_path_factory):
 POWER = replace(PAPER, penalty="power", precision="float32", threads=1)
 
 
+@functools.cache
+def translated(folder: Path, decoding: DecodingConfig) -> list[str]:
+    return Translator.load(folder, **vars(decoding))(random_lines(1000, 200))
+
+
 @pytest.mark.parametrize(
     "kind, alpha",
     [("transformer", 0.8), ("marian", 0.8), *(("ctranslate2", alpha) for alpha in (0.0, 0.4, 0.8, 1.2))],
 )
-def test_the_lines_of_python_on_the_card_translate_as_we_do(folder, tmp_path, monkeypatch, capsys, kind, alpha):
+def test_the_lines_of_python_on_the_card_translate_as_we_do(folder, here, monkeypatch, capsys, kind, alpha):
     decoding = replace(POWER, alpha=alpha)
     model, description = load_model(folder / WEIGHTS, torch.device("cpu"))
-    FORMATS[kind](model, folder / VOCABULARY, tmp_path, decoding)
-    text, lines = card(folder, description, kind, decoding), random_lines(1000, 400)
+    FORMATS[kind](model, folder / VOCABULARY, here, decoding)
+    text, lines = card(folder, description, kind, decoding), random_lines(1000, 200)
     (program,) = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # for CTranslate2
     capsys.readouterr()
     exec(program.replace('["A sentence."]', "lines"), {"lines": lines})
-    theirs, ours = literal_eval(capsys.readouterr().out), Translator.load(folder, **vars(decoding))(lines)
+    theirs, ours = literal_eval(capsys.readouterr().out), translated(folder, decoding)
     assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 1
-    assert len(set(ours)) > 300 and sum(a.split() == b.split()[::-1] for a, b in zip(ours, lines)) > 40
+    assert len(set(ours)) > 150 and sum(a.split() == b.split()[::-1] for a, b in zip(ours, lines)) > 20
     assert "No score of these weights" in text and "the licence of the data is not recorded" in text
 
 
@@ -156,6 +155,8 @@ def test_the_tokenizer_of_marian_takes_every_line_for_text(exported, ours):
 
 
 def test_a_model_for_marian_can_be_trained_further_with_label_smoothing(exported):
+    from transformers.trainer_pt_utils import LabelSmoother  # takes a second
+
     model = transformers.MarianMTModel.from_pretrained(exported["marian"])
     labels = torch.tensor([[9, 8, EOS], [7, EOS, -100]])
     found = model(input_ids=labels.clamp(PAD), labels=labels)
@@ -203,28 +204,18 @@ def test_a_model_pushed_to_the_hub_is_loaded_from_there(folder, ours, tmp_path, 
         in_process.run(command)
 
 
-def test_the_files_for_marian_are_consistent(folder, exported):
-    out = exported["marian"]
-    config, tensors = json.loads((out / "config.json").read_text()), load_file(out / "model.safetensors")
-    vocabulary = Vocabulary(folder / "vocabulary.model")
-    pieces = json.loads((out / "vocab.json").read_text())
-    assert tensors["model.shared.weight"].shape == (config["vocab_size"], config["d_model"]) == (len(pieces), 64)
-    assert tensors["model.decoder.layers.1.fc1.weight"].shape == (config["decoder_ffn_dim"], 64)
-    line = "seven two nine"
-    assert [pieces[piece] for piece in vocabulary.processor.Encode(line, out_type=str)] == vocabulary.encode([line])[0]
-    assert {path.name for path in out.glob("*.spm")} == {"source.spm", "target.spm"}
+def test_an_export_replaces_no_folder(folder, exported):
     with pytest.raises(in_process.Refused, match="exists already"):
-        in_process.run(["pipeline.extras.export.__main__", str(folder), str(out), "--format", "marian"])
+        in_process.run(["pipeline.extras.export.__main__", str(folder), str(exported["marian"]), "--format", "marian"])
 
 
-def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_path, monkeypatch):
+def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, here):
     """The penalty L^alpha is that of the library, so the card does not warn of another penalty."""
-    shutil.copytree(folder, tmp_path / "models/demo-tiny/average")
-    shutil.copy(ROOT / "studies.yaml", tmp_path)
+    shutil.copytree(folder, here / "models/demo-tiny/average")
+    shutil.copy(ROOT / "studies.yaml", here)
     before, tiny, after = (ROOT / "params.yaml").read_text(encoding="utf-8").partition("\n  tiny:")
     after = re.sub(r"decoding: \{.*\}", "decoding: {beam: 3, penalty: power, alpha: 1.5, extra_length: 7}", after, count=1)
-    (tmp_path / "params.yaml").write_text(before + tiny + after, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    (here / "params.yaml").write_text(before + tiny + after, encoding="utf-8")
     for kind in FORMATS:
         in_process.run(["pipeline.extras.export.__main__", "demo-tiny", f"as-{kind}", "--format", kind])
     search = json.loads(Path("as-marian/generation_config.json").read_text())

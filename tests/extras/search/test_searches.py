@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-import os
 import shutil
 import signal
 import subprocess
@@ -26,7 +25,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
 from pipeline.text.evaluation import EvaluationSet
 from tests.support import forked, in_process
-from tests.support.projects import ROOT, first, module_of
+from tests.support.projects import ENVIRONMENT, ROOT, first, module_of
 from tests.support.refusals import refusals, refused
 from tests.support.searches import SEARCH, SPACE, result
 from tests.support.small_run import saved, write_params_yaml
@@ -222,7 +221,6 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"}
 DATA = ("--data", "data/demo/binarised", "--vocabulary", "data/demo/vocabulary.model")
 ARGUMENTS = ("small", *DATA, "--dev", "data/sets/demo-dev", "--out", "scores/searches/small.json")
 

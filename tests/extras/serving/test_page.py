@@ -489,12 +489,11 @@ def test_a_search_that_fails_says_nothing_of_its_error_and_one_without_a_client_
             wait_for(server.frees_a_search)
 
 
-def test_the_head_of_the_page_has_the_sizes_of_the_model_and_short_examples_of_its_run(translator, tmp_path, monkeypatch):
+def test_the_head_of_the_page_has_the_sizes_of_the_model_and_short_examples_of_its_run(translator, here):
     own = dataclasses.replace(translator, text_config=TextConfig(("en", "de"), entities=True, nfc=True, punctuation=False))
     own.config = dataclasses.replace(own.config, beam=3)
-    monkeypatch.chdir(tmp_path)
     assert examples("run") == []
-    path = tmp_path / "scores/run/translations/samples.json"
+    path = here / "scores/run/translations/samples.json"
     path.parent.mkdir(parents=True)
     sources = ["three words here", "", "one", "two words", "longer than the other ones"]
     path.write_text(json.dumps([{"source": source, "reference": f"not {source}"} for source in sources]))

@@ -18,14 +18,13 @@ from pipeline.extras.tracking import store, trainings
 from pipeline.extras.tracking.trainings import mirror_live, mirror_run, read_curve
 from pipeline.running.times import write_times
 from tests.support import in_process
-from tests.support.projects import ROOT
+from tests.support.projects import ENVIRONMENT, ROOT
 from tests.support.searches import SEARCH, result
 from transformer.config.reading import UserError
 from transformer.files import write_json, write_lines
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0, "patience": 0}}
 DESCRIPTION = {"settings": SETTINGS, "data_sum": "0a1b"}
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 pytestmark = pytest.mark.slow
 
 
@@ -90,12 +89,11 @@ def run_python(*arguments: str, **how: Any) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture
-def project(tmp_path: Path, first: tuple, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(here: Path, first: tuple, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a store, which does not have the run `tiny` yet."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    use_store(shutil.copy(first[0] / "mlflow.db", tmp_path), monkeypatch)
-    return tmp_path
+    use_store(shutil.copy(first[0] / "mlflow.db", here), monkeypatch)
+    return here
 
 
 def use_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,13 +209,11 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(project, first, monk
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
     write_json(project / "scores/searches/small.json", result())
     answer = run_python("-m", "pipeline.extras.tracking.__main__")
-    assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has 2 runs and searches\n"
-    assert content("small")[0]["name"] == "small"
-    assert not answer.stderr
-    assert content() == mirrored_live
+    assert (answer.stdout, answer.stderr) == (f"sqlite:///{project}/rebuilt.db now has 2 runs and searches\n", "")
+    assert content("small")[0]["name"] == "small" and content() == mirrored_live
     (project / "scores/tiny/training.json").write_text("{")
-    said = run_python("-m", "pipeline.extras.tracking.__main__").stderr
-    assert "scores/tiny/training.json is damaged" in said and "MLflow" not in said and said.count("\n") == 1
+    _, _, said = in_process.started(["pipeline.extras.tracking.__main__"])
+    assert "scores/tiny/training.json is damaged" in said.splitlines()[-1] and "MLflow" not in said.splitlines()[-1]
 
 
 def test_two_trainings_that_create_the_store_at_once_share_it(first, monkeypatch):

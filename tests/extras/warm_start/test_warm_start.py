@@ -49,8 +49,7 @@ def test_impossible_values_are_refused(selected, place, value, expected):
     assert any(expected in line for line in said), said
 
 
-def test_a_folder_of_other_languages_or_with_another_vocabulary_is_refused(selected, settings, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_of_other_languages_or_with_another_vocabulary_is_refused(selected, settings, here, monkeypatch):
     monkeypatch.setattr(warm_start, "load", lambda: selected)
     folder, text = Path("models/general"), {"entities": True, "nfc": True, "punctuation": False}
     folder.mkdir(parents=True)
@@ -65,7 +64,7 @@ def test_a_folder_of_other_languages_or_with_another_vocabulary_is_refused(selec
     write_json(folder / "text.json", {"languages": ["eng", "deu_Latn"], **text})
     for name in ("binarised", "complete"):
         monkeypatch.setattr(warm_start, name, lambda *_: None)
-    warm_start.main(Namespace(**vars(arguments), text=None, out=tmp_path, report=None, description=None))
+    warm_start.main(Namespace(**vars(arguments), text=None, out=here, report=None, description=None))
     (folder / "vocabulary.model").write_bytes(b"another")
     with refused("vocabulary.model is not the vocabulary of"):
         warm_start.main(arguments)
