@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from pipeline.reporting.changes import ELSEWHERE, FAILED, Change, Comparison
 from pipeline.reporting.published import differing
@@ -200,8 +201,6 @@ def agreement(compared: Comparison) -> list[str]:
 
     Their intervals are from simulated effects, which vary around ours by the standard errors of the seeds.
     """
-    from scipy.stats import pearsonr, rankdata  # the import takes a second
-
     tested = [each.change for each in findings(compared) if each.change.row and each.p["BLEU"] is not None]
     if len(tested) < ENOUGH or any(change.perplexity.low is None for change in tested):
         return []
@@ -213,8 +212,8 @@ def agreement(compared: Comparison) -> list[str]:
     ):
         ours, low, high, _ = np.array(differences, float).T
         drawn = np.random.default_rng(1).normal(ours, (high - low) / 4, (10_000, len(ours)))
-        ranks = rankdata(np.vstack([ours, drawn]), axis=1)
-        found, *others = pearsonr(ranks, rankdata(paper)[None], axis=1).statistic
+        ranks = pd.DataFrame(np.vstack([ours, drawn])).rank(axis=1)
+        found, *others = ranks.corrwith(pd.Series(paper).rank(), axis=1)
         low, high = np.quantile(others, [0.025, 0.975])
         said.append(f"{found:.2f} by {name} ({low:.2f} to {high:.2f})")
     return [f"Rank correlation of the {len(tested)} rows with the paper's: {', '.join(said)}."]

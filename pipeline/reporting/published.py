@@ -48,6 +48,10 @@ TABLE2 = (
 )
 
 
+# Sustained single-precision TFLOPS (footnote 5).
+SUSTAINED_TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
+
+
 class Training(NamedTuple):
     """How a model was trained (5.2).
 
@@ -72,9 +76,6 @@ TRAININGS = {
     "big": Training(3.5 * 24 * 3600, 300_000, 8, "P100", counted=9.68e18),
 }
 
-# Sustained single-precision TFLOPS (footnote 5).
-SUSTAINED_TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
-
 
 # The base model (3, 5). Each row of Table 3 has these settings except for its differences.
 BASE: Mapping[str, Any] = {key: value for key, value in vars(base()).items() if key != "max_positions"} | {
@@ -92,6 +93,24 @@ BASE: Mapping[str, Any] = {key: value for key, value in vars(base()).items() if 
     "beta2": 0.98,
     "epsilon": 1e-9,
 }
+
+
+# The columns of settings in Table 3, by label. `positions`, which has no column in the paper, identifies row E.
+SETTINGS = {"N": "N", "d_model": "d_model", "d_ff": "d_ff", "h": "h", "d_k": "d_k", "d_v": "d_v"}
+SETTINGS |= {"P_drop": "dropout", "eps_ls": "label_smoothing", "positions": "positions", "steps": "steps"}
+
+
+def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
+    """The settings that differ: first those of Table 3's columns, in their order, then the others."""
+    return [key for key in dict.fromkeys([*SETTINGS.values(), *settings]) if settings[key] != base[key]]
+
+
+def described(settings: Mapping[str, Any], base: Mapping[str, Any], first: bool = True) -> str:
+    """The settings that differ, or the `first` of them, for example `h 8 → 1`."""
+    labels = {key: label for label, key in SETTINGS.items()}
+    keys = differing(settings, base)[: 1 if first else None]
+    changes = ", ".join(f"{labels.get(key, key)} {base[key]} → {settings[key]}" for key in keys)
+    return changes.replace("sinusoidal → ", "")
 
 
 class Table3Row(NamedTuple):
@@ -141,24 +160,6 @@ TABLE3 = (
     Table3Row("learned", "E", {"positions": "learned"}, 4.92, 25.7, None),
     Table3Row("big", "big", {"d_model": 1024, "d_ff": 4096, "h": 16, "dropout": 0.3, "steps": 300_000}, 4.33, 26.4, 213),
 )
-
-
-# The columns of settings in Table 3, by label. `positions`, which has no column in the paper, identifies row E.
-SETTINGS = {"N": "N", "d_model": "d_model", "d_ff": "d_ff", "h": "h", "d_k": "d_k", "d_v": "d_v"}
-SETTINGS |= {"P_drop": "dropout", "eps_ls": "label_smoothing", "positions": "positions", "steps": "steps"}
-
-
-def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
-    """The settings that differ: first those of Table 3's columns, in their order, then the others."""
-    return [key for key in dict.fromkeys([*SETTINGS.values(), *settings]) if settings[key] != base[key]]
-
-
-def described(settings: Mapping[str, Any], base: Mapping[str, Any], first: bool = True) -> str:
-    """The settings that differ, or the `first` of them, for example `h 8 → 1`."""
-    labels = {key: label for label, key in SETTINGS.items()}
-    keys = differing(settings, base)[: 1 if first else None]
-    changes = ", ".join(f"{labels.get(key, key)} {base[key]} → {settings[key]}" for key in keys)
-    return changes.replace("sinusoidal → ", "")
 
 
 class Toolkit(NamedTuple):
