@@ -64,18 +64,12 @@ def write_attention(translator: Translator, lines: list[str], translations: list
     sources = translator.encode(lines)
     both = [len(source) and max(len(source), len(t.ids)) for source, t in zip(sources, translations)]
     chosen = [number for number, longest in enumerate(both) if 1 < longest <= LONGEST_ATTENTION]
-    arrays, sentences = {}, []
+    arrays, sentences, pieces = {}, [], translator.vocabulary.pieces
     for place, number in enumerate(chosen[: translator.config.attention_sentences]):
         for kind, weights in translator.attention(sources[number], translations[number].ids).items():
             arrays[f"{place}.{kind}"] = weights.numpy().astype(np.float16)
-        pieces = translator.vocabulary.pieces
-        sentences.append(
-            {
-                "line": number + 1,
-                "source": [*pieces(sources[number]), "</s>"],
-                "target": ["<s>", *pieces(translations[number].ids)],
-            }
-        )
+        source, target = pieces(sources[number]), pieces(translations[number].ids)
+        sentences.append({"line": number + 1, "source": [*source, "</s>"], "target": ["<s>", *target]})
     with atomic(out / "attention.npz") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # for mypy, a key may be `allow_pickle`
     write_json(out / "attention.json", {"sentences": sentences})

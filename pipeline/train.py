@@ -41,7 +41,7 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.device import precision_of
 from transformer.fast.proof import proved
-from transformer.files import atomic, atomic_folder, digest, sha256, write_file, write_json
+from transformer.files import atomic_folder, digest, sha256, write_file, write_json
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
@@ -199,8 +199,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
             if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
         publish(training, binarised, arguments.out)
-        with atomic(arguments.scores / "training.jsonl") as file:
-            file.writelines(training.store.records())
+        write_file(arguments.scores / "training.jsonl", b"".join(training.store.records()))
         summary = arguments.scores / "training.json"
         write_json(summary, outcome.summary(training, settings, binarised))
         write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))

@@ -7,7 +7,6 @@ resumes at its last saved state. Records and weights of later steps are removed,
 
 import itertools
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from transformer.checkpoint import load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
-from transformer.files import atomic, naming
+from transformer.files import naming, sync_folder, write_file
 from transformer.model import Transformer
 
 
@@ -88,8 +87,7 @@ class Store:
         if not self.writes:
             return
         if self.log.exists():
-            with open(self.log, "rb+") as file:
-                os.fsync(file.fileno())
+            sync_folder(self.log)
         checkpoints = [step for step, _ in self.weights()][-self.keep :]
         files = {"records": sum(1 for _ in self.records()), "checkpoints": checkpoints}
         description = {"identity": self.identity, "numbers": state.numbers(), "files": files}
@@ -139,8 +137,7 @@ class Store:
         if missing := [step for step in files["checkpoints"] if step not in weights]:
             steps = ", ".join(map(str, missing))
             raise UserError(f"{self.checkpoints} lacks the checkpoints of steps {steps}, which {self.state} had; {remedy}")
-        with atomic(self.log) as file:
-            file.writelines(kept)
+        write_file(self.log, b"".join(kept))
         for step, path in weights.items():
             if step > state.step:
                 path.unlink()

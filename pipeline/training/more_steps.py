@@ -14,7 +14,7 @@ from pipeline.running.progress import warn
 from pipeline.training import workspace
 from transformer.checkpoint import read_tensors, write_tensors
 from transformer.config.training import TrainingConfig
-from transformer.files import atomic, write_json
+from transformer.files import write_file, write_json
 from transformer.store import Store, step_files
 
 FOLDER = "settings and data"  # the part of a state's identity that is the name of its folder
@@ -32,10 +32,13 @@ def prepare(
     if (place / workspace.STATE).exists() or not (shorter := finished(run, config, key_of)):
         return
     step, earlier = max(shorter.items())
-    tensors, description = read_tensors(earlier / workspace.STATE)
-    reasons = [*differences(config, step, description["identity"], identity)]
+    reasons = [*differences(config, step)]
     if workspace.history_of(earlier)[-1:] != [code]:
         reasons.append(f"other code made it (`python -m pipeline.commands.accept {run}` lets the present code use it)")
+    if not reasons:  # a state may be large
+        tensors, description = read_tensors(earlier / workspace.STATE)
+        saved = description["identity"]
+        reasons = [f"{key} was {saved.get(key)!r}, now {now!r}" for key, now in identity.items() if saved.get(key) != now]
     if reasons:
         warn(f"the training begins at step 0, not at step {step} of {earlier}: {'; '.join(reasons)}")
         return
@@ -47,8 +50,7 @@ def prepare(
     checkpoints.mkdir(parents=True, exist_ok=True)
     for _, path in step_files(store.checkpoints):
         copy(path, checkpoints / path.name)
-    with atomic(place / store.log.name) as file:
-        file.writelines(records)
+    write_file(place / store.log.name, b"".join(records))
     write_json(place / workspace.CODE, workspace.history_of(earlier))
     description["identity"][FOLDER] = place.name
     description["files"]["records"] = len(records)
@@ -65,16 +67,13 @@ def finished(run: str, config: TrainingConfig, key_of: Callable[[TrainingConfig]
     return found
 
 
-def differences(config: TrainingConfig, step: int, saved: dict[str, Any], identity: dict[str, Any]) -> Iterator[str]:
-    """Yield why a state at the last step `step` of a training is not that of this longer one at the same step."""
+def differences(config: TrainingConfig, step: int) -> Iterator[str]:
+    """Yield why, by the settings, a state at the last `step` of a training is not that of this longer one at this step."""
     if config.patience:
         yield f"patience is {config.patience}, and 0 is expected"
     if (config.steps - step) % config.checkpoint_every:
         every = config.checkpoint_every
         yield f"{config.steps - step} more steps are not a multiple of checkpoint_every ({every}): the checkpoints differ"
-    for key, now in identity.items():
-        if saved.get(key) != now:
-            yield f"{key} was {saved.get(key)!r}, now {now!r}"
 
 
 def copy(path: Path, other: Path) -> None:
