@@ -42,6 +42,7 @@ from pipeline.scoring.bleu import Measure, cell, headline, interval, measures, o
 from pipeline.scoring.intervals import within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.decodings import decoding_run
+from pipeline.settings.download import require_encoding
 from pipeline.settings.languages import not_known
 from pipeline.settings.params import load, require_named
 from pipeline.settings.score_files import content, rounded
@@ -234,6 +235,8 @@ def present(references: Sequence[Lines]) -> list[Lines]:
 
 def main(arguments: argparse.Namespace) -> None:
     given, texts = vars(arguments), [arguments.source, arguments.reference]
+    with placed("--encoding", ": "):
+        require_encoding(arguments.encoding or "utf-8")
     judged = [bool(given[key]) for key in ("hypothesis", "references", "language")]
     of_run = any([arguments.system, *texts, arguments.split, arguments.step, arguments.output])
     if any(judged) and (not all(judged) or of_run):

@@ -108,6 +108,10 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
         ),
         ("--hypothesis wmt#two --reference wmt --language de", "wmt#two has no translation of segment 2 of the set"),
         ("--hypothesis hyp --reference cut --language de", "cut is damaged"),
+        (
+            "--hypothesis hyp --reference ref --language de --encoding utf-9",
+            "--encoding: 'utf-9' is not possible; the name of an",
+        ),
         ("--hypothesis hyp --reference ansi --language de", "give `evaluate` --encoding cp"),
     ],
 )
