@@ -20,7 +20,8 @@ OTHERS = {
     rb"PAR1": "a parquet file; {{parquet: {0}}} reads it",
     XML + rb"<tmx\b": "a TMX file; {{tmx: {0}}} reads it",
     rb"\s*(<!DOCTYPE html|<html|<head)": "an HTML page, perhaps an error page of the site; text is expected",
-    rb"\s*<(\?xml|!DOCTYPE)": "an XML file; text without mark-up, one segment per line, is expected",
+    rb"\s*<(\?xml|!DOCTYPE|[a-z][\w:.-]*(\s[^<>]*)?>\s*\n\s*<)": "an XML file; text without mark-up, one "
+    "segment per line, is expected",
     rb'\s*\[?\s*\{\s*"': "a JSON file; {{jsonl: {0}}} reads one object per line",
     rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
     rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not "

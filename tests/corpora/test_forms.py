@@ -345,6 +345,7 @@ def test_codes_within_a_segment_of_tmx_are_no_text(collected):
 MARK_UP = {
     "an HTML page": b"<!DOCTYPE html><html>\n",
     "an XML file": b'<?xml version="1.0"?>\n<dataset>\n',
+    "an XML file; text without mark-up": b'<xliff version="1.2">\n <file original="a">\n',
     "subtitles": b"1\r\n00:00:01,000 --> 00:00:02,000\r\nText\r\n",
     "not text": b"%PDF-1.7\n\xff\xff",
     "not text, or compressed in a way that is not read": b"\x28\xb5\x2f\xfd\0\0\0",
