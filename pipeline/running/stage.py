@@ -33,8 +33,9 @@ def run(
     parser: argparse.ArgumentParser,
     checked: bool = True,
     remedy: str = AGAIN,
+    require: Callable[[argparse.Namespace], None] = lambda arguments: None,
 ) -> None:
-    """Parse the arguments, call `main` with them, and exit with the status that it returns.
+    """Parse the arguments, call `require` and then `main` with them, and exit with the status that `main` returns.
 
     If `checked`, the stage starts only if all settings in params.yaml are valid, including those that it does not use.
     It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it starts only with the recorded code, and fails
@@ -56,6 +57,7 @@ def run(
         if checked and not first:
             begun(parser.prog)
         arguments.code = before.get(CODE, "")
+        require(arguments)
         with durations.measured(os.environ["DVC_STAGE"], arguments.code) as ended:
             status = main(arguments)
             if not status and os.environ.get("RANK", "0") == "0":  # of several workers, the first one reports a change
@@ -167,13 +169,12 @@ def script(
     for option in options.split():
         parser.add_argument(f"--{option}", type=Path, required=True)
 
-    def started(arguments: argparse.Namespace) -> int | None:
+    def require(arguments: argparse.Namespace) -> None:
         if prog not in ("collect", "report"):  # which replace no folder
             for folder in [arguments.out, *([arguments.test] if prog == "download" else [])]:
                 require_replaceable(folder)
-        return main(arguments)
 
-    run(started, parser, remedy=remedy)
+    run(main, parser, remedy=remedy, require=require)
 
 
 def require_replaceable(folder: Path) -> None:
