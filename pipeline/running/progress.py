@@ -37,8 +37,14 @@ def text_since(path: Path, since: float) -> str:
 
 
 def say(text: str) -> None:
-    """Write a line to standard error without breaking a bar."""
-    Progress.write(text, file=sys.stderr)
+    """Write a line to standard error without breaking a bar, which is drawn on a terminal only.
+
+    tqdm's `write` goes through its bars, and fails if one that nobody closed is collected meanwhile.
+    """
+    if sys.stderr.isatty():
+        Progress.write(text, file=sys.stderr)
+    else:
+        print(text, file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:
