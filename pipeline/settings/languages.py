@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from langcodes import Language
 
-# The macrolanguages nor and pus, and the scripts of zho_simp and zho_trad in FLORES-101
 RIGHT_TO_LEFT = {"Arab", "Aran", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"}  # scripts
+# The macrolanguages nor and pus, and the scripts of zho_simp and zho_trad in FLORES-101
 JOINED: dict[str | None, str] = {"nb": "no", "pbt": "ps", "Simp": "Hans", "Trad": "Hant"}
 
 
