@@ -131,5 +131,7 @@ def here(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
+def same_numbers_in_any_order():
+    """One thread, and random numbers that do not depend on the tests before."""
     torch.set_num_threads(1)
+    torch.manual_seed(0)
