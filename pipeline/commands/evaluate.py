@@ -29,7 +29,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -52,6 +52,8 @@ from pipeline.text.forms import read_text
 from pipeline.text.wmt import Lines, read_sides
 from transformer.config.reading import UserError, placed
 from transformer.files import write_lines
+
+MANY: dict[str, Any] = {"nargs": "+", "action": "extend"}  # an option with several values, which may be given again
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -226,9 +228,7 @@ def judge(arguments: argparse.Namespace) -> None:
 
 
 def present(references: Sequence[Lines]) -> list[Lines]:
-    """The references with None for each segment that one of several lacks. If all lack it, the first keeps an empty one."""
-    if len(references) == 1:
-        return list(references)
+    """The references with None for each segment that one of several lacks. If all lack it, the first has an empty one."""
     rows = [[segment if segment and segment.strip() else None for segment in row] for row in zip(*references)]
     return list(map(list, zip(*(row if any(row) else ["", *row[1:]] for row in rows))))
 
@@ -260,9 +260,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--split", action="store_true", help="translate each sentence of a line by itself")
     options.add_argument("--step", **STEP)
     options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
-    options.add_argument("--metric", nargs="+", help="measures, such as bleu-13a, chrf++, ter (--against: the first one)")
+    options.add_argument("--metric", **MANY, help="measures, such as bleu-13a, chrf++, ter (--against: the first one)")
     options.add_argument("--hypothesis", metavar="FILE", help="a file of translations; no run is needed")
-    options.add_argument("--reference", dest="references", metavar="FILE", nargs="+", help="its references")
+    options.add_argument("--reference", dest="references", metavar="FILE", **MANY, help="its references")
     options.add_argument("--language", help="for --hypothesis: the code of the target language")
     return options
 

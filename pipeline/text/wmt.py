@@ -30,6 +30,8 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
     content = Path(name).read_bytes()
     stream = Unpacked(io.BufferedReader(io.BytesIO(content)), name)
     if not re.match(XML + rb"<dataset\b", stream.head.removeprefix(b"\xef\xbb\xbf"), re.IGNORECASE):
+        if author:
+            raise UserError(f"{named} is missing, and {name} is no XML of WMT, of which #{author} would take a part")
         return {name: [*lines_in(content, name, encoding)]}
     try:
         found = texts(fromstring(b"".join(stream)), kind, language, name)

@@ -38,7 +38,8 @@ def test_scores_equal_sacrebleus(tmp_path, number):
     hypothesis, *files = written(tmp_path, hyp=HYPOTHESES, **{f"ref{at}": each for at, each in enumerate(references)})
     segments = "".join(f'<seg id="1"> {html.escape(line)}</seg>\n' for line in HYPOTHESES)
     hypothesis.write_bytes(gzip.compress(f"<doc>\n{segments}</doc>".encode()))
-    words = ["--hypothesis", hypothesis, "--reference", *files, "--language", "de", "--metric", *METRICS]
+    words = ["--hypothesis", hypothesis, "--language", "de", "--metric", *METRICS]
+    words += [word for file in files for word in ("--reference", file)]  # the option once for all is below
     header, _, *rows = evaluated(*words).splitlines()
     assert ": 30 pairs" in header
     for row, (name, metric) in zip(rows, METRICS.items(), strict=True):
@@ -89,8 +90,9 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
     plain, *_ = written(tmp_path, plain=[*HYPOTHESES[:2], *HYPOTHESES[3:]])
     *_, last = evaluated(*words, plain, "--against", f"{path}#two").strip().split("\n")
     assert f"minus {plain}: {expected['two'] - expected['one']:+.2f} " in last and "no p" in last
-    one = evaluated(*words[:-2], f"{path}#A", "--hypothesis", plain).split("\n")[2].split()[1]
-    assert one == f"{sacrebleu.corpus_bleu(fields['one'], references[:1]).score:.2f}"
+    for name in "AB":  # B has not translated all segments
+        one = evaluated(*words[:-2], f"{path}#{name}", "--hypothesis", plain).split("\n")[2].split()[1]
+        assert one == f"{sacrebleu.corpus_bleu(fields['one'], [fields[f'ref:{name}']]).score:.2f}"
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,7 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
         ("--hypothesis short --reference ref --language de", "short has 1 lines and ref has 30"),
         ("--hypothesis hyp --reference ref --language de --metric chrf+", "did you mean 'chrf++'"),
         ("--hypothesis hyp --reference wmt#C --language de", "wmt#C: no <ref> in de has this translator; there is A"),
+        ("--hypothesis hyp#one --reference ref --language de", "hyp#one is missing, and hyp is no XML of WMT"),
         ("--hypothesis hyp --reference wmt --language fr", "no <ref> in fr has this translator; there is none"),
         (
             "--hypothesis wmt --reference wmt --language de",
