@@ -20,6 +20,8 @@ en It costs 3.14 or 1,000.50 dollars.| Visit www.example.org/a.b?c=d.| Write to 
 en 1. Open the door.| 2. Close it.| (a) That is all.| He was 78.| 3 men came.
 en all is lower case here.| nobody types capitals.| why not?| ok!| see mr. hill
 en The work of art.| Tom saw it in Jan. 2020 (see vol. 2).| iPhones are new.| In 1999.| Then (?) it ended.
+en He came.[3]| She left.[12][13]| “Why?”¹| Nobody knew.²| The list x[3] has it.
+en *He left.*| _She_ stayed._| The poet A. A. Milne and B. I. Brown wrote.| A man came.
 en no mark at all
 de Dr. Meyer kam am 3. Oktober, z. B. mit dem Zug.| Dann ging er.
 de „Komm!“| Dann kam sie.| »Geh!«| Er ging.| „Wann?“, fragte sie.| Er sagte: „Nie.“| Sie schwieg.
@@ -41,12 +43,31 @@ da Han kom d. 3. maj, f.eks. Med toget.| Hun gik.| Kl. 10.30 kom dr. Hansen.
 fi Hän tuli 3. lokakuuta, esim. Turkuun.| Sitten hän lähti klo 10.| Hän on 78.
 pl Prof. Nowak i dr Kowalski czytali, np. Lema, tj. książki.| Potem wyszli.| To był 3. maja.
 cs Pan prof. Novák přišel 3. října, např. Vlakem, tzn. pozdě.| Pak odešel.| Krk.| Nos.
+sk Napr. Bratislava, resp. Košice a sv. Martin, str. 5 atlasu.| Bol 5. máj.| Dr. Nagy prišiel.
+sl Npr. Ljubljana, tj. Mesto, in sv. Marko, str. 5 v atlasu.| Videl ga.| Šel je.
+hr Npr. Zagreb, tj. Grad, i sv. Marko s ul. Radić.| Bio je 5. svibnja.| Otišao je.
+sr_Latn Npr. Beograd i prof. Petrović.| Otišao je.
+scc Нпр. Београд, тј. Град, и проф. Петровић са ул. Цара.| Отишао је.
+bg Г-н Иванов и проф. Петров живеят на ул. Раковски в гр. София и др.| После излязоха.
+mk Тој живее на ул. Македонија со д-р Петров.| Отиде.
+lv Piem. Rīga un prof. Bērziņš.| Viņš aizgāja.
+lt Pvz. Vilnius ir prof. Petraitis.| Jis išėjo.
+et Näit. Tallinn ja prof. Tamm.| Ta läks.
+is T.d. Reykjavík og sr. Jón.| Hann fór.
+ca El Sr. Puig i la Dra. Vila viuen a l'av. Diagonal.| Han vingut.
+vi Ông ở TP. Hồ Chí Minh với ThS. Nguyễn và TS. Trần.| Bà đi.
+id Ir. Budi dan Dra. Sari datang.| Mereka pergi.
+swh Bw. Juma na Bi. Asha walikuja.| Waliondoka.
+ru Поэт А. С. Пушкин и В. И. Даль писали.| И он писал.
+it Nel sec. XIX nacque.| Morì nel sec. XX.
 ru А. С. Пушкин жил на ул. Пушкина, т. е. в г. Москве.| Потом он уехал в 1999 г. из города.| «Где?»| Он ушёл.
 uk Він жив на вул. Франка, т. зв. Домі.| Потім він пішов.| «Де?»| Там.
 tr Dr. Yılmaz 3. katta oturuyor, örn. Ankara'da.| Sonra gitti.| Nerede?| Evde.
 el Τι κάνεις;| Καλά.| Ο κ. Παππάς, π.χ. Ο Νίκος, ήρθε.| «Πού;»| Εκεί· ναι.
 hi वह आया।| फिर वह गया।| डॉ. शर्मा कहाँ हैं?| “यहाँ!”| अच्छा।|वह हँसा।
-bn সে এল।| তারপর সে গেল।| কেন?
+mr डॉ. जोशी आले.| ते गेले.
+ta திரு. ராமன் வந்தார்.| அவர் போனார்.
+bn ডা. রহমান ও সে এল।| তারপর সে গেল।| কেন?
 ur وہ آیا۔| پھر گیا۔| کیوں؟| ہاں!
 ar ذهب د. أحمد إلى البيت.| ثم عاد.| لماذا؟| نعم!
 he הוא בא.| היא הלכה.| למה?| ככה!
@@ -77,11 +98,12 @@ TEXT = st.text(st.sampled_from('aB1 .!?…;:,“”»«"()\n\r\u2028।。؟\u00
 @settings(deadline=None)
 @given(TEXT, st.sampled_from(["", "en", "de-AT", "zh_Hans", "el"]))
 @example("\r\n\n A. B.\n", "en")
+@example("  A. B.\n  C.", "en")
 def test_what_is_divided_loses_nothing(text, language):
     assert "".join(sentences(text, language)) == text
     whole = divided(text, lambda line: line, language)
     assert re.sub(r"\s", "", whole.joined(whole.sentences, "en")) == re.sub(r"\s", "", text)
-    breaks = re.compile("[\n\r\v\f\x85\u2028\u2029]")
+    breaks = re.compile(r"^\s+|[\n\r\v\f\x85\u2028\u2029]")
     assert breaks.findall(whole.joined(whole.sentences, "en")) == breaks.findall(text)
 
 
@@ -89,3 +111,10 @@ def test_long_lines_take_time_in_proportion_to_their_length():
     """A quadratic search would take minutes."""
     for part in ("word ", "a. ", "! ", ".", " ", "\n", "。", "A. B. ", "(", '"', "»"):
         assert "".join(sentences(part * 20_000, "de")) == part * 20_000
+
+
+@pytest.mark.parametrize(
+    ("code", "space"), [("nan", ""), ("ja_Jpan", ""), ("ja-Latn", " "), ("cmn_Latn", " "), ("th", " ")]
+)
+def test_what_stands_between_sentences_depends_on_the_script(code, space):
+    assert divided("He ran. She ran.", str, "").joined(["1", "2"], code) == f"1{space}2"

@@ -25,7 +25,7 @@ WORDS = {
         "His Her Its Our Your Their What Who How Why Where After Before Now No Yes However",
     ),
     "de": Words(
-        "Dr Prof Hr Hrn Fr Frl Ing Dipl Mag St Sr Kard Bf z.B d.h u.a z.T z.Zt i.d.R m.E o.ä o.Ä i.A i.V u.U v.a s.o "
+        "Dr Prof Hr Hrn Fr Frl Fa Ing Dipl Mag St Sr Kard Bf z.B d.h u.a z.T z.Zt i.d.R m.E o.ä o.Ä i.A i.V u.U v.a s.o "
         "s.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes geb gest gegr ehem lt gem Hl hl a.d a.M "
         "med phil jur vet rer nat em Dipl.-Ing Dr.-Ing",
         "usw etc u.s.w usf Mio Mrd Std Min Sek Co Jh Jhd Chr v.Chr n.Chr Aufl Hrsg Str",
@@ -53,14 +53,14 @@ WORDS = {
     "it": Words(
         "sig sigg sig.ra sig.na dott dott.ssa dr prof prof.ssa avv ing arch geom rag on gen mons S Ss es p.es ca",
         "ecc etc S.p.A S.r.l a.C d.C pag pagg art vol cap fig num tel",
-        "n nn p pp",
+        "n nn p pp sec",
         "Il Lo La I Gli Le L Un Uno Una Egli Lui Lei Loro Noi Voi Io Tu Si Ma E Poi Allora Quindi Dopo In Di A Da Con "
         "Su Per Questo Questa Quello Quella Suo Sua Mio Mia Quando Se Non Sì Che Chi Dove Come Oggi Ieri",
     ),
     "pt": Words(
         "sr sra srs srta dr dra prof profa eng arq gen cel cap D exmo exma S sto sta p.ex ex aprox av",
         "etc Cia Ltda S.A a.C d.C pág págs art vol ed tel núm",
-        "n nº",
+        "n nº séc",
         "O A Os As Um Uma Ele Ela Eles Elas Nós Eu Tu Você Vocês Se Seu Sua Meu Minha Este Esta Isto Esse Essa Isso "
         "Mas E Então Depois Em No Na De Por Para Com Como Quando Não Sim Que Quem Onde Hoje Ontem",
     ),
@@ -149,12 +149,31 @@ WORDS = {
     "ro": Words(
         "dl dna dra d-l d-na dr prof ing acad gen col Sf Str str de.ex d.ex p.ex cca aprox",
         "etc ș.a î.Hr d.Hr a.m p.m S.A S.R.L ș.a.m.d",
-        "nr art pag p alin vol",
+        "nr art pag p alin vol sec",
         "El Ea Ei Ele Noi Eu Tu Voi Un O Acest Această Dar Și Apoi În La Pe Cu De Când Dacă Nu Da Ce Cine Unde Cum",
     ),
-    "hi": Words(
-        "डॉ डा श्री प्रो पं सं कु मो रु ई.पू",
+    "hi": Words(  # of the scripts of India
+        "डॉ डा श्री श्रीमती प्रो पं सं कु मो रु ई.पू ডা ড শ্রী ડૉ ડો શ્રી ਡਾ ਸ੍ਰੀ திரு திருமதி డా శ్రీ ಡಾ ಶ್ರೀ ഡോ ശ്രീ",
     ),
+    "sk": Words(
+        "dr prof doc ing mgr PhDr JUDr MUDr RNDr sv napr tj tzv tzn resp príp ul nám plk kpt",
+        numbered="č čl str s ods obr",
+    ),
+    "sl": Words("dr prof doc mag inž sv npr tj t.i oz ul cf prim", numbered="št str čl tč"),
+    "hr": Words(  # and Serbian, in both scripts
+        "dr prof doc mr dipl ing inž sv gosp gđa gđica npr tj tzv odn ul akad "
+        "др проф доц мр дипл инж св госп гђа гђица нпр тј тзв одн ул акад",
+        numbered="br str čl st бр стр чл ст",
+    ),
+    "bg": Words("проф акад доц инж ул бул пл кв гр св напр т.е т.нар вж срв", numbered="№ чл ал стр бр"),
+    "lv": Words("dr prof akad inž piem t.i t.s sk", numbered="nr lpp"),
+    "lt": Words("dr prof doc akad inž gyd pvz žr plg t.y vad", numbered="nr p"),
+    "et": Words("dr prof hr pr vt nt näit st n-ö", numbered="lk nr"),
+    "is": Words("dr prof hr sr frk t.d þ.e sbr skv", numbered="nr bls kl"),
+    "ca": Words("sr sra srta dr dra prof av pl st sta p.ex aprox", numbered="n núm pàg p art"),
+    "vi": Words("TP Tp TX ThS TS PGS GS BS KS LS NSND NSƯT"),
+    "id": Words("Dr Drs Dra Prof Ir Tn Ny Bpk Sdr Jl", numbered="No no hlm"),
+    "sw": Words("Bw Bi Dkt Mh Prof Mt", numbered="Na Uk"),
     "ar": Words(
         "د أ م ص ت ق.م أ.د",
     ),
@@ -164,3 +183,6 @@ WORDS = {
         "No Nr nr p",
     ),
 }
+# Languages with the words of another
+SAME = {"nn": "nb", "bs": "hr", "sr": "hr", "mk": "bg", "ms": "id"}
+SAME |= dict.fromkeys("mr ne bn gu pa ta te kn ml".split(), "hi")

@@ -15,24 +15,24 @@ from functools import cache
 from itertools import islice
 from unicodedata import category
 
-from transformer.abbreviations import WORDS
+from transformer.abbreviations import SAME, WORDS
 from transformer.languages import language_of
 
-BREAK = re.compile(r"([\n\r\v\f\x85\u2028\u2029]\s*)")
+BREAK = re.compile(r"(\A\s+|[\n\r\v\f\x85\u2028\u2029]\s*)")
 WIDE = "。！？｡।॥။។"  # no white space has to follow these
 CERTAIN = WIDE + "؟۔։።፧፨།᱾᱿᠃꯫⸮"
 STOP = "．"  # of wide characters; after a digit or a capital letter it is a decimal point, or ends a number or an initial
-CLOSERS = "[\"'”’»›)\\]}」』）］】》〉]|(?<![。！？｡])[“‘«‹]"
+CLOSERS = r"[\"'”’»›)\]}*_」』）］】》〉]|(?<![。！？｡])[“‘«‹]|\[\d{1,3}\]|[⁰¹²³⁴-⁹]"  # also footnotes: .[3] and .³
 END = re.compile(rf"([.!?…‼⁇⁈⁉;\u037e{CERTAIN}]+|(?<![\dA-ZＡ-Ｚ]){STOP}|፡፡)((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
-START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w+)")
+START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w(?:\w+|\.)?)")  # a letter with a point is an initial
 SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sentence in small letters: (a), or 's before Avonds
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
 ROMAN = re.compile(r"[IVXLC]{2,}")
 NEAR = 64  # characters before and after a mark that are looked at
 # Languages with ordinals such as `3.`, with words without a vowel, and with no space between sentences
-ORDINALS = re.compile("de|lb|da|nb|nn|no|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu")
+ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu")
 VOWELLESS = re.compile("cs|sk|sl|hr|sr|bs|mk|bg")
-UNSPACED = re.compile("zh|yue|wuu|lzh|ja")
+UNSPACED = re.compile("zh|yue|wuu|lzh|nan|hak|gan|hsn|ja")
 
 
 @cache
@@ -81,7 +81,7 @@ def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool
 
 def point_ends(before: str, word: str, code: str) -> bool:
     """Whether a sentence ends with a point between the text `before` and a sentence that would begin with `word`."""
-    never, others, numbered, starting = words_of({"no": "nb", "nn": "nb"}.get(code, code))
+    never, others, numbered, starting = words_of(SAME.get(code, code))
     *earlier, last = before.split(" ")
     last = last.lstrip("\"'“”„‚‘’«»‹›([{¿¡")
     number, starts = word[0].isdigit(), word[0].upper() + word[1:] in starting
@@ -137,7 +137,7 @@ class Divided:
 
 def space_of(language: str) -> str:
     """What stands between two sentences."""
-    return "" if UNSPACED.fullmatch(language_of(language)) else " "
+    return "" if UNSPACED.fullmatch(language_of(language)) and "latn" not in language.lower() else " "
 
 
 def divided(text: str, clean: Callable[[str], str], language: str) -> Divided:
