@@ -185,4 +185,4 @@ WORDS = {
 }
 # Languages with the words of another
 SAME = {"nn": "nb", "bs": "hr", "sr": "hr", "mk": "bg", "ms": "id"}
-SAME |= dict.fromkeys("mr ne bn gu pa ta te kn ml".split(), "hi")
+SAME |= dict.fromkeys(["mr", "ne", "bn", "gu", "pa", "ta", "te", "kn", "ml"], "hi")

@@ -18,7 +18,7 @@ from unicodedata import category
 from transformer.abbreviations import SAME, WORDS
 from transformer.languages import language_of
 
-BREAK = re.compile(r"(\A\s+|[\n\r\v\f\x85\u2028\u2029]\s*)")
+BREAK = re.compile(r"([\n\r\v\f\x85\u2028\u2029]\s*)")
 WIDE = "。！？｡।॥။។"  # no white space has to follow these
 CERTAIN = WIDE + "؟۔։።፧፨།᱾᱿᠃꯫⸮"
 STOP = "．"  # of wide characters; after a digit or a capital letter it is a decimal point, or ends a number or an initial
