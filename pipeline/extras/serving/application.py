@@ -88,7 +88,7 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
     app.add_exception_handler(AnyHTTPException, refused)
     add_translation(app, viewer, limits)
     add_search(app, viewer, limits)
-    app.mount("/", Page(directory=STATIC, html=True))
+    app.router.default = Page(directory=STATIC, html=True)  # mounted, it would take wrong methods of the paths above
     return app
 
 
@@ -260,7 +260,7 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
             yield json.dumps({"error": "the translation failed"}) + "\n"
             raise
 
-    @app.get("/model")
+    @app.api_route("/model", methods=["GET", "HEAD"])
     async def model() -> dict[str, Any]:
         return viewer.about()
 

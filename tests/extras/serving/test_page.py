@@ -376,10 +376,17 @@ def test_a_name_that_another_site_controls_is_refused(server, host):
 
 
 def test_head_is_answered_as_get_without_a_body(server):
-    for path in ("", "health", "page.js"):
+    for path in ("", "health", "model", "page.js"):
         get, head = (server.ask(method, path, headers={"Accept-Encoding": ""}) for method in ("GET", "HEAD"))
         assert (get.status_code, head.status_code, head.content) == (200, 200, b"")
         assert [get.headers[key] == head.headers[key] for key in ("content-type", "content-length")] == [True, True]
+
+
+def test_a_wrong_method_is_405_with_the_methods_of_its_path(server):
+    """RFC 9110, 15.5.6."""
+    for path, allowed in {"translate": {"POST"}, "trace": {"POST"}, "model": {"GET", "HEAD"}, "": {"GET", "HEAD"}}.items():
+        refused = server.ask("GET" if allowed == {"POST"} else "POST", path)
+        assert (refused.status_code, {*refused.headers["allow"].split(", ")}) == (405, allowed)
 
 
 def test_the_hosts_of_a_server_for_other_machines_are_its_own_names_and_those_that_are_stated():
