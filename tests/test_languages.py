@@ -24,7 +24,7 @@ ar ara arb arb_Arab ar-EG
 et est ekk
 lv lav lvs
 sw swa swh
-uz uzb uzn uzn_Latn
+uz uzb uzn uzn_Latn uz_UZ@cyrillic
 sq sqi alb als
 az aze azj
 ps pus pbt
@@ -63,7 +63,8 @@ def test_what_differs_stays_different_and_what_nothing_knows_is_named():
     assert means("zh-TW", "zho_Hant") and means("zh", "zho_Hans") and not means("zh-TW", "zho_Hans")
     assert not_known(["de", "x-own", "qaa", "ceb"]) == ""
     assert means("zho_trad", "zh_Hant") and means("zho_simp", "zh_Hans") and not means("zho_trad", "zho_simp")
-    for code in ("jp", "xx", "english", "source", "zho_Hanx", "de_Text"):
+    assert means("sr_RS@latin", "sr-Latn") and means("uz@cyrillic", "uz_Cyrl") and language_of("ca@valencia") == "ca"
+    for code in ("jp", "xx", "und", "english", "source", "zho_Hanx", "de_Text"):
         assert repr(code) in not_known(["de", code])
     text = ["ядиус " * 300, "the way of it " * 100]
     assert swapped(text, ("eng_Latn", "rus")) and not swapped(text, ("rus_Cyrl", "en-US"))

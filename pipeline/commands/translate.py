@@ -25,7 +25,7 @@ from functools import partial
 
 from pipeline.running import stage
 from pipeline.running.models import NAMED, STEP, translator_of
-from pipeline.text.forms import unmarked
+from pipeline.text.plain import unmarked
 from transformer.config.reading import UserError
 from transformer.files import naming
 from transformer.sentences import Divided

@@ -5,22 +5,23 @@ zh, arb is ar, zsm is ms. JOINED has what ISO 639-3 joins and they do not.
 """
 
 import functools
-import re
 from collections.abc import Iterable
 
 from langcodes import Language
 
 RIGHT_TO_LEFT = {"Arab", "Aran", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"}  # scripts
-# The macrolanguages nor and pus, and the scripts of zho_simp and zho_trad in FLORES-101
+# The macrolanguages nor and pus, the scripts of zho_simp and zho_trad in FLORES-101, and those of locales, as in sr@latin
 JOINED: dict[str | None, str] = {"nb": "no", "pbt": "ps", "Simp": "Hans", "Trad": "Hant"}
+JOINED |= {"latin": "Latn", "latn": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva"}
 
 
 @functools.cache
 def parsed(code: str) -> Language:
     """Return what a code consists of. de_DE.UTF-8, of a locale, is de-DE. What is no code is a language."""
     try:
-        found = Language.get(re.split("[.@]", code.strip())[0]).prefer_macrolanguage()
-        language, script = found.language, JOINED.get(found.script, found.script)
+        stated, _, modifier = code.strip().partition("@")
+        found = Language.get(stated.partition(".")[0]).prefer_macrolanguage()
+        language, script = found.language, JOINED.get(found.script or modifier.lower(), found.script)
         if Language.make(script=script).is_valid():
             return found.update_dict({"language": JOINED.get(language, language), "script": script})
     except ValueError:
@@ -69,4 +70,4 @@ def not_known(codes: Iterable[str]) -> str:
 
 def unknown(codes: Iterable[str]) -> list[str]:
     """Return those `codes` of which langcodes knows no language."""
-    return [code for code in codes if not Language.make(language=parsed(code).language).is_valid()]
+    return [code for code in codes if not (language_of(code) and Language.make(language=language_of(code)).is_valid())]

@@ -15,9 +15,9 @@ from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from pipeline.running.progress import say
-from pipeline.settings.languages import means, tag
-from pipeline.text.archives import HEAD, PACKED, Unpacked, refuse_bomb, undamaged, unpacked
-from pipeline.text.plain import SGM, foreign, notice, require_plain, shifted
+from pipeline.settings.languages import means, script_of, tag
+from pipeline.text.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
+from pipeline.text.plain import MARKS, SGM, foreign, notice, require_plain, shifted
 from pipeline.text.sets import lines_of, refuse_long
 from transformer.cleaning import resolve_references
 from transformer.config.reading import UserError
@@ -25,8 +25,6 @@ from transformer.config.reading import UserError
 Languages = tuple[str, str]
 Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
-MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
-MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
 SAMPLE = 1 << 14  # bytes of lines that are not UTF-8, by which an encoding is guessed
 
 
@@ -46,7 +44,8 @@ def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     for chunk in chunks:
         content += chunk
         refuse_long(len(content), label)
-    segments = re.findall(rb"<seg\b[^>]*>(.*?)</seg>", content, re.DOTALL | re.IGNORECASE)
+    content = re.sub(rb"<!--.*?-->", b"", content, flags=re.DOTALL)
+    segments = re.findall(rb"<seg\b[^>]*(?:/>|(?<!/)>(.*?)</seg>)", content, re.DOTALL | re.IGNORECASE)
     opened = len(re.findall(rb"<seg\b", content, re.IGNORECASE))
     if len(segments) != opened or not opened:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
@@ -68,7 +67,9 @@ def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
         return checked(stream, stream.label, encoding)
     beginning = stream.head.decode(errors="ignore").encode()  # without half of a character at the end
     if stream.head.startswith(beginning) and not mark and len(beginning.decode("ascii", "ignore")) + 9 < len(beginning):
-        raise UserError(f"{stream.label} is UTF-8, not {encoding}; encoding: [utf-8, {encoding}] names that of each side")
+        raise UserError(
+            f"{stream.label} is UTF-8, not {encoding}; encoding: [utf-8, {encoding}] names both, iconv converts one"
+        )
     return checked((text.encode() for text in codecs.iterdecode(stream, encoding)), stream.label, encoding)
 
 
@@ -120,18 +121,6 @@ def lines_in(content: bytes, label: str, encoding: str | None = None) -> list[st
     return lines if lines[-1] else lines[:-1]
 
 
-def unmarked(beginning: bytes, label: str) -> bytes:
-    """Return the beginning of a stream of UTF-8 without its byte order mark. Raises UserError for any other form."""
-    mark = next((mark for mark in MARKS if beginning.startswith(mark)), b"")
-    if MARKS.get(mark, "utf-8") != "utf-8":
-        raise UserError(f"{label} is {MARKS[mark]}; convert it by iconv -f {MARKS[mark]} -t utf-8")
-    if any(re.match(pattern, beginning) for pattern in PACKED):
-        raise UserError(f"{label} is compressed; unpack it before, as by zcat, xzcat or bzcat")
-    if b"\0" in beginning:
-        require_plain(beginning, label)
-    return beginning.removeprefix(mark)
-
-
 def line(segment: str | bytes) -> bytes:
     """Return a segment as one trimmed line. A line feed in it becomes a space; other separators are kept as text."""
     data = segment.encode() if isinstance(segment, str) else segment
@@ -164,16 +153,24 @@ def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> 
 def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
     """Return the places of each side in `names`, by language or as source and target. [] if there are none.
 
-    Those of the very code come first, then other variants of the language.
+    Those of the very code come first, then other variants of the language, those in its usual script first.
     """
     return next((found for wanted in (languages, ("source", "target")) if all(found := places(tuple(names), wanted))), [])
 
 
 @functools.lru_cache(maxsize=1024)
 def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
+    """Those of each side in `names`, as `named` says. A text of the other side's very code is not of this side."""
     held, wanted = [tag(name) for name in names], [tag(code) for code in languages]
-    variants = [[at for at, name in enumerate(names) if held[at] not in wanted and means(name, code)] for code in languages]
-    return [[at for at, one in enumerate(held) if one == code] + others for code, others in zip(wanted, variants)]
+
+    def fits(at: int, own: str) -> bool:
+        return held[at] == own or (held[at] not in wanted and means(names[at], own))
+
+    found = [
+        sorted((held[at] != own, script_of(name) != script_of(own), at) for at, name in enumerate(names) if fits(at, own))
+        for own in wanted
+    ]
+    return [[at for *_, at in side] for side in found]
 
 
 def columns(names: Sequence[str], languages: Languages) -> list[list[int]]:
@@ -193,7 +190,7 @@ def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
 def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
     """Yield the rows of a table with tabs: of two columns, or of the columns that its first line names by language."""
     names: list[str] = []
-    quoted = True
+    quoted = None  # whether each cell is, once there is one
     for number, row in filled(path, encoding):
         cells = row.split(b"\t")
         if not names:
@@ -208,9 +205,9 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
             names = ["source", "target"]
         if len(cells) != len(names):
             raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {len(names)}")
-        quoted &= all(len(cell) > 1 and cell[:1] == cell[-1:] == b'"' for cell in cells)
+        quoted = quoted is not False and all(len(cell) > 1 and cell[:1] == cell[-1:] == b'"' for cell in cells)
         yield number, names, cells
-    if names and quoted:
+    if quoted:
         raise UserError(f"{path}: each cell is in quotes, which would be a part of the text; write the table without them")
 
 

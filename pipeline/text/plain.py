@@ -8,6 +8,7 @@ from charset_normalizer import from_bytes
 
 from pipeline.running.progress import say
 from pipeline.settings.languages import unknown
+from pipeline.text.archives import PACKED
 from pipeline.text.letters import NAMES
 from transformer.config.reading import UserError
 
@@ -17,10 +18,11 @@ SGM = XML + rb"<(srcset|refset|tstset|mteval|doc|seg)\b"
 # What is no plain text, by its first bytes: a regular expression, and what to say.
 OTHERS = {
     rb"PK\x03\x04": "a zip file; {{zip: {0}}} names one with a member for each language",
+    rb"[\s\S]{257}ustar(\0|  \0)": "a tar file; an entry of `archives` names it, and `archive` its members",
     rb"PAR1": "a parquet file; {{parquet: {0}}} reads it",
     XML + rb"<tmx\b": "a TMX file; {{tmx: {0}}} reads it",
     rb"\s*(<!DOCTYPE html|<html|<head)": "an HTML page, perhaps an error page of the site; text is expected",
-    rb"\s*<(\?xml|!DOCTYPE|[a-z][\w:.-]*(\s[^<>]*)?>\s*\n\s*<)": "an XML file; text without mark-up, one "
+    rb"\s*<(\?xml|!DOCTYPE|xliff\b|[a-z][\w:.-]*(\s[^<>]*)?>\s*\n\s*<)": "an XML file; text without mark-up, one "
     "segment per line, is expected",
     rb'\s*\[?\s*\{\s*"': "a JSON file; {{jsonl: {0}}} reads one object per line",
     rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
@@ -32,6 +34,8 @@ OTHERS = {
     rb"(\d+-\d+( \d+-\d+)*\n){2,}[^\n]*\Z": "word alignments; text is expected",
     rb"([^\t\n]*\t[^\n]*\n){2,}[^\n]*\Z": "a table with tabs; {{tsv: {0}}} reads both sides",
 }
+MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
+MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
 # ISO 2022 writes Chinese, Japanese and Korean in 7 bits, between these sequences
 SHIFTED = re.compile(rb"\x1b\$[@-B(][^\x1b\n]+\x1b\(|\x0e[^\x0f\n]+\x0f")
 # Marks of pieces, which ordinary text has not, and how to undo them
@@ -54,6 +58,18 @@ def require_plain(beginning: bytes, label: str) -> None:
     for pattern, said in OTHERS.items():
         if re.match(pattern, beginning, re.IGNORECASE) and not re.match(SGM, beginning, re.IGNORECASE):
             raise UserError(f"{label} is {said.format(label)}")
+
+
+def unmarked(beginning: bytes, label: str) -> bytes:
+    """Return the beginning of a stream of UTF-8 without its byte order mark. Raises UserError for any other form."""
+    mark = next((mark for mark in MARKS if beginning.startswith(mark)), b"")
+    if MARKS.get(mark, "utf-8") != "utf-8":
+        raise UserError(f"{label} is {MARKS[mark]}; convert it by iconv -f {MARKS[mark]} -t utf-8")
+    if any(re.match(pattern, beginning) for pattern in PACKED):
+        raise UserError(f"{label} is compressed; unpack it before, as by zcat, xzcat or bzcat")
+    if b"\0" in beginning:
+        require_plain(beginning, label)
+    return beginning.removeprefix(mark)
 
 
 def notice(beginning: bytes, label: str) -> None:
@@ -89,7 +105,7 @@ def foreign(place: str, sample: bytes) -> str:
         if SHIFTED.search(sample)
         else getattr(from_bytes(sample).best(), "encoding", "")
     )
-    if not guess:
+    if guess in ("", "ascii", "utf_8"):  # with NUL
         return f"{place} is not UTF-8, and its encoding is not known; is it text?"
     name = codecs.lookup(guess).name.replace("utf-16-", "utf-16")  # as iconv calls it
     shown = sample.decode(name, "replace").strip().split("\n")[0].strip()[:40]

@@ -41,7 +41,8 @@ def place(column: int | str, named: Sequence[str], path: Path) -> int:
             raise UserError(f"{path}: column {column} is asked for, and its first row has {len(named)} columns")
         return column - 1
     if named.count(column) != 1:
-        raise UserError(f"{path}: {named.count(column)} columns are named {column!r}; {similar(column, named)[:200]}")
+        hint = "the number of one is expected" if column in named else similar(column, named)[:200]
+        raise UserError(f"{path}: {named.count(column)} columns are named {column!r}; {hint}")
     return named.index(column)
 
 

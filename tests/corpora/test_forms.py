@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import lzma
+import tarfile
 
 import pyarrow
 import pyarrow.parquet
@@ -146,6 +147,7 @@ def test_a_table_is_read_by_the_columns_that_are_stated(collected, capsys, kind)
         ({"columns": ["laser", "tls"]}, "0 columns are named 'tls'; did you mean 'tl'?"),
         ({"columns": [2, 3], "score": 2, "least": 1}, "text/my: row 1, column 2: 'sl' is not a number"),
         ({"columns": [1, 2], "least": 1}, "columns: (1, 2) is not possible; tsv with columns, and score with least"),
+        ({"columns": ["sl", "sl "]}, "0 columns are named 'sl '"),
         ({"columns": [2, 2]}, "columns: (2, 2) is not possible; two columns are expected, of the source and of the target"),
         ({"columns": [0, 2]}, "columns[0]: 0 is not possible; the number of a column, from 1, or its name"),
     ],
@@ -185,6 +187,17 @@ def test_of_several_variants_the_exact_code_counts_else_the_first_with_text_and_
         assert collected({form: "text/my"}, ("eng", "pt_BR"))[1][0] == "ônibus"
 
 
+def test_of_the_variants_of_a_language_that_in_its_usual_script_comes_first(collected):
+    """The scripts are those of CLDR's likely subtags, and of the modifiers of locales, which KDE4 on OPUS has."""
+    variants = {"zh": "zh_TW zh_CN", "zh-Hant": "zh_CN zh_TW", "sr": "sr@latin sr-Cyrl", "sr_Latn": "sr sr@Latn"}
+    for code, names in variants.items():
+        first, second = names.split()
+        zip_file = zipped(("K.en", b"a\n"), (f"K.{first}", b"no\n"), (f"K.{second}", b"yes\n"))
+        assert collected({"zip": "text/my.zip"}, ("en", code), my_zip=zip_file) == [["a"], ["yes"]]
+        unit = [(first, "no"), ("en", "a"), (second, "yes")]
+        assert collected({"tmx": "text/my.tmx"}, ("en", code), my_tmx=tmx([unit])) == [["a"], ["yes"]]
+
+
 SEGMENTED = {
     "▁": ["▁The ▁cust omer ▁read .", "▁She ▁has ▁been ▁a ▁pi lot ."],
     "@@": ["The cust@@ omer read a re@@ port .", "She has been a pi@@ lot .", "She reads ."],
@@ -216,7 +229,13 @@ def test_a_first_row_of_names_is_said(collected, capsys, first):
 
 
 @pytest.mark.parametrize(
-    ("kind", "data"), [("pairs with |||", b"a b ||| c\nd ||| e\n"), ("word alignments", b"0-0 1-2\n0-0\n")]
+    ("kind", "data"),
+    [
+        ("pairs with |||", b"a b ||| c\nd ||| e\n"),
+        ("word alignments", b"0-0 1-2\n0-0\n"),
+        ("a tar file", tarfile.TarInfo("my.de").tobuf()),
+        ("an XML file", b'<xliff version="1.2"><file/></xliff>\n'),
+    ],
 )
 def test_lines_of_another_form_are_named(refused, kind, data):
     refused([f"text/b is {kind}"], {"source": "text/a", "target": "text/b"}, a=plain(ENGLISH), b=data)
@@ -386,6 +405,7 @@ def test_a_table_in_another_encoding(collected, refused):
     refused(["text/my.tsv: line 1", "is not UTF-8"], {"tsv": "text/my.tsv"}, my_tsv=data)
     assert collected({"tsv": "text/my.tsv", "encoding": "latin-1"})[1] == GERMAN
     assert collected({"tsv": "text/my.tsv"}, my_tsv=b"a\tb\r\n \r\nc\td\r\n") == [["a", "c"], ["b", "d"]]
+    assert collected({"tsv": "text/my.tsv"}, my_tsv=b"en\tde\n") == [[], []], "names alone, without rows"
 
 
 def test_a_wrong_encoding_is_refused(refused):
@@ -426,7 +446,7 @@ SGM = """<refset setid="newstest2014" srclang="any" trglang="de">
 <seg id="1"> Standard &amp; Poor&apos;s </seg>
 </hl><p>
 <SEG id="2">a &quot;b&quot;
-c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg><seg>AT&T ?a=1&copy=2</seg>
+c</SEG><seg id="3"></seg><seg id="4"/><!-- <seg>none</seg> --><seg>&lt;d&gt; \u2028 e</seg><seg>AT&T ?a=1&copy=2</seg>
 </p></doc></refset>
 """
 
@@ -434,7 +454,7 @@ c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg><seg>AT&T ?a=1&copy=2</seg
 def test_sgm_gives_its_segments_one_a_line():
     for head in ("", '<?xml version="1.0"?>\n', "<!DOCTYPE mteval SYSTEM 'x'>\n"):
         found = b"".join(text(stream((head + SGM).encode()))).decode()
-        assert found == 'Standard & Poor\'s\na "b" c\n\n<d> \u2028 e\nAT&T ?a=1&copy=2\n'
+        assert found == 'Standard & Poor\'s\na "b" c\n\n\n<d> \u2028 e\nAT&T ?a=1&copy=2\n'
     assert b"".join(text(stream("<seg>für</seg>".encode("latin-1")), "latin-1")).decode() == "für\n"
 
 
