@@ -774,6 +774,9 @@ def test_a_card_states_the_licence_that_params_yaml_has(params, monkeypatch):
     licences = {name: model_card.data_of(name)[1] for name in (*corpora, *made)}
     assert licences == dict.fromkeys(("multi30k-of-mine", *made)) | {"owned": "Ours", "from-owned": "Ours"}
     assert model_card.data_of("from-owned")[0].endswith("; the training began with the weights of owned/average")
+    for licence in ("CC BY-SA 3.0", "CC-BY 2.0", "ODC-BY"):  # of Wikipedia, Tatoeba and NLLB; ids of the Hub
+        front = model_card.indexed({"corpus": "owned", "run": "r"}, licence, None)
+        assert front["license"] == licence.lower().replace(" ", "-") and "license_name" not in front
     front = model_card.indexed({"corpus": "owned", "run": "r"}, "Ours: all", None)
     assert (front["license"], front["license_name"]) == ("other", '"Ours: all"')
 

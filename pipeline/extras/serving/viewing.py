@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from pipeline.extras.serving.tracing import Trace
+from pipeline.settings.languages import tag
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.files import read_json
@@ -33,7 +34,7 @@ class Viewer:
         model, text = self.translator.model, self.translator.text_config
         return {
             "name": self.name,
-            "languages": list(text.languages) if text else None,
+            "languages": [*map(tag, text.languages)] if text else None,  # as in HTML
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "layers": model.config.N,
             "heads": model.config.h,

@@ -497,7 +497,9 @@ def test_a_search_that_fails_says_nothing_of_its_error_and_one_without_a_client_
 
 
 def test_the_head_of_the_page_has_the_sizes_of_the_model_and_short_examples_of_its_run(translator, here):
-    own = dataclasses.replace(translator, text_config=TextConfig(("en", "de"), entities=True, nfc=True, punctuation=False))
+    own = dataclasses.replace(
+        translator, text_config=TextConfig(("eng_Latn", "de_AT"), entities=True, nfc=True, punctuation=False)
+    )
     own.config = dataclasses.replace(own.config, beam=3)
     assert examples("run") == []
     path = here / "scores/run/translations/samples.json"
@@ -505,7 +507,7 @@ def test_the_head_of_the_page_has_the_sizes_of_the_model_and_short_examples_of_i
     sources = ["three words here", "", "one", "two words", "longer than the other ones"]
     path.write_text(json.dumps([{"source": source, "reference": f"not {source}"} for source in sources]))
     weights = sum(np.prod(tensor.shape) for tensor in translator.model.state_dict().values())
-    expected = {"name": "run", "languages": ["en", "de"], "parameters": weights, "layers": 2, "heads": 4, "beam": 3}
+    expected = {"name": "run", "languages": ["en", "de-AT"], "parameters": weights, "layers": 2, "heads": 4, "beam": 3}
     expected["examples"] = ["one", "two words", "three words here"]
     assert Viewer(own, "run", examples("run")).about() == expected
 
