@@ -17,6 +17,7 @@ from dvc.scm import SCMError
 from dvc.utils.serialize import load_path
 
 from pipeline import code
+from pipeline.running.devices import definitions
 from pipeline.settings.addresses import TEXT
 from transformer.config.reading import UserError
 
@@ -39,6 +40,7 @@ def opened(locked: bool = True) -> Iterator[Repo]:
     except SCMError as error:
         raise UserError(f"{error}; clone the project with git, or run `git init` in this folder") from None
     except (DvcException, sqlite3.Error) as error:
+        definitions()  # names the line of dvc.yaml that is damaged, which DVC does not
         raise UserError(f"DVC: {error}" if isinstance(error, sqlite3.Error) else str(error)) from None
 
 

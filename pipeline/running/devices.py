@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from ruamel.yaml import YAML
 
+from pipeline.running.merges import parsed
 from pipeline.running.progress import warn
 from pipeline.settings.machine import machine
 from pipeline.settings.score_files import within
@@ -69,8 +69,8 @@ def claim_for(stage: str, params: Mapping[str, Any]) -> None:
 
 
 def definitions() -> dict[str, Any]:
-    """Return the stages of dvc.yaml by name, or {} if there is no dvc.yaml."""
-    return YAML(typ="safe").load(STAGES.read_text(encoding="utf-8"))["stages"] if STAGES.exists() else {}
+    """Return the stages of dvc.yaml by name, or {} if there is no dvc.yaml. Raises UserError for a damaged one."""
+    return parsed(STAGES, STAGES.read_bytes())["stages"] if STAGES.exists() else {}
 
 
 def needed(stage: str, params: Mapping[str, Any]) -> int:

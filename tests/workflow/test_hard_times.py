@@ -23,6 +23,7 @@ from pipeline.orchestrating import lock_files
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
 from pipeline.running import hardware, merges, stage
+from tests.support.projects import ROOT, without_git
 from tests.support.refusals import refused
 from tests.support.stubs import StubProject
 
@@ -128,6 +129,44 @@ def test_a_merge_resolved_by_half_stops_every_tool_before_it_writes_the_file_ane
     assert says in project.run("snakemake", "--cores", "2", status=1)
     assert says in project.run("dvc", "repro", status=255)
     assert path.read_text() == merged
+
+
+def test_the_line_of_dvc_yaml_that_a_merge_damaged_is_named(here):
+    without_git(here)
+    Path("text").mkdir()
+    Path("dvc.yaml").write_text("stages:\n<<<<<<< HEAD\n  one: {cmd: echo}\n=======\n")
+    with refused("dvc.yaml, line 2: <<<<<<< is of a merge; resolve the conflict first"), opened() as repo:
+        assert repo.index.stages
+
+
+def test_a_merge_keeps_a_generated_file_whole(here):
+    """Without .gitattributes, git takes the first line of one side and the last line of the other."""
+    paths, lines = [Path(name) for name in ("dvc.lock", "reports/runs.csv", "results/demo-tiny.json")], list("abcdefg")
+
+    def git(*words: str, status: int = 0) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", *words], capture_output=True, text=True
+        )
+        assert done.returncode == status, done
+        return done.stdout
+
+    def commit(*changed: str) -> None:
+        for path in paths:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(changed))
+        git("add", ".")
+        git("commit", "--quiet", "--message", "changed")
+
+    shutil.copy(ROOT / ".gitattributes", here)
+    git("init", "--quiet", "--initial-branch", "ours")
+    commit(*lines)
+    git("checkout", "--quiet", "-b", "theirs")
+    commit(*lines[:-1], "G")
+    git("checkout", "--quiet", "ours")
+    commit("A", *lines[1:])
+    git("merge", "theirs", status=1)
+    assert git("diff", "--name-only", "--diff-filter=U").split() == [path.as_posix() for path in paths]
+    assert {path.read_text() for path in paths} == {"\n".join(["A", *lines[1:]])}
 
 
 # A lock file as DVC writes it. A line that ends a complete output has a bar before it.
