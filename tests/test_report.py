@@ -589,6 +589,15 @@ def test_p_is_corrected_over_the_decodings_of_one_set_by_one_model(invented):
     assert [row["p, Holm"] for row in rows] == [None, 0.02, 0.04, 0.04]
 
 
+def test_decodings_are_shown_best_first_also_those_of_lower_cased_text(invented):
+    known = invented[0].load().decodings
+    known |= {"better": copy.deepcopy(known["lower-beam"])}
+    for cell in known["better"]["score"]["set"]["metrics"].values():
+        cell["score"] += 1
+    shown = run_tables.decodings_tables(invented[0].params, known)
+    assert [list(each.frame["decoding"]) for each in shown] == [["exact", "beam"], ["better", "lower-beam"]]
+
+
 # Pages and pictures
 
 

@@ -261,12 +261,13 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
 
 def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_best_first(project):
     project.change_code()
-    for path in (f"progress/{STAGE}.txt", "demo-tiny/0/state.safetensors"):
+    for path in (f"progress/{STAGE}.txt", "demo-tiny/0/state.safetensors", "demo-tiny/1/state.safetensors"):
         (project.root / "work" / path).parent.mkdir(parents=True)
         (project.root / "work" / path).write_text("step 420 of 1,200, loss 2.3, 1 min 5 s left")
+    os.utime(project.root / "work/demo-tiny/1", (0, 0))
     (line,) = [line for line in status(project) if line.startswith("stale")]
     assert line.startswith(f"stale    {STAGE}: code ({MODEL}) is modified; stopped at step 420 of 1,200")
-    assert "work/demo-tiny/0" in line
+    assert "work/demo-tiny/0 holds its state" in line, "the last one"
     assert project.run("git", "status", "--porcelain").split() == ["M", MODEL], "no file of git has changed"
     score = {"test": {"average": {"metrics": {"bleu-13a": {"score": 23.456, "low": 22.0, "high": 24.0}}}}}
     write_json(project.root / "scores/demo-tiny/score.json", score)

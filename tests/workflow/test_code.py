@@ -322,13 +322,15 @@ def asked(project: StubProject) -> str:
 def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(project):
     took(project, 8040)
     project.change_code()
-    stale = f"{TRAIN} is stale only because code ({MODEL}) is modified; it took 2 h 14 min."
+    stale, entries = f"{TRAIN} is stale only because code ({MODEL}) is modified; it took 2 h 14 min.", lock(project.root)
+    dry = project.run("snakemake", "--dry-run")
+    assert lock(project.root) == entries, "a dry run changes no file in git"
     printed = project.run("snakemake", "--cores", "2", status=1)
     (line,) = [line for line in printed.splitlines() if line.startswith(f"snakemake: {stale}")]
     assert "commands.accept demo-tiny`" in line
     assert printed.strip().splitlines()[-1].startswith(f"snakemake: not started: {TRAIN} would run again; YES=1")
     assert project.ran() == [] and (project.root / f"models/{RUN}/checkpoints").exists() and "Traceback" not in printed
-    assert line in project.run("snakemake", "--dry-run").splitlines()
+    assert line in dry.splitlines()
     project.run("snakemake", "--cores", "1", "download@demo")
     project.run("snakemake", "--cores", "1", TRAIN, YES="1")
     assert project.ran() == [TRAIN]

@@ -150,11 +150,12 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
     assert asked["train@other"] == "2" and asked["decode@other"] == "1"
 
 
-def test_all_cores_are_those_of_the_quota_and_a_number_is_a_number(two_runs):
+def test_all_cores_are_those_of_the_quota_and_a_number_of_cores_or_gpus_is_a_number(two_runs):
     two_runs.edit("pipeline/running/quota.py", "    return max(1, min([", "    return 1 or max(1, min([")
     for cores, threads in (("all", set()), ("99", {"2"})):  # Snakemake does not print one thread
-        printed = two_runs.run("snakemake", "--dry-run", "--cores", cores, "train@other")
+        printed = two_runs.run("snakemake", "--dry-run", "--resources", "gpu=0", "--cores", cores, "train@other")
         assert {*re.findall(r"^ +threads: (\d+)", printed, re.MULTILINE)} == threads and "rule train@other" in printed
+        assert {*re.findall(r"gpu=(\d)", printed)} == {"0"}, "as the command line limits it"
 
 
 def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
