@@ -82,6 +82,9 @@ HERE = {"dropped": {"decontaminate": 1}, "in_evaluation": 1}
     ("stage", "counts", "sentences", "large"),
     [
         ("download", counted(read=9, swapped=[1, 3]), ["part 1 look swapped", "part 3 look swapped"], 0),
+        ("download", counted(segmented=[2], named=[1]), ["part 2 is in pieces", "part 1 seems to name columns"], 0),
+        ("download", counted(variants=1, below=2000), ["1 row with several texts", "2,000 rows with a score below"], 0),
+        ("download", counted(read=9) | {"languages": ["jp", "en"]}, ["'jp' is not a known code"], 0),
         ("download", counted(read=50, dropped={"same_source": 4}), ["4 of 50 (8.0%)"], 0),
         ("normalise", counted(read=90, dropped={"empty": 9, "max_ratio": 0}), ["9 of 90 (10.0%)"], 0),
         ("normalise", counted(read=90, dropped={"deduplicate": 10}), ["10 of 90 (11.1%)"], 1),

@@ -1,13 +1,15 @@
 """What stages warn of: sentences made from the counts in their files in scores/.
 
 The counts are outputs, so a stage that DVC restores warns as one that ran. The terminal prints the sentences under the
-stage's line, and the report shows them first. A new count is an entry of REASONS or a line of `of_set`.
+stage's line, and the report shows them first. A new count is an entry of REASONS, OF_PARTS
+or OF_ROWS, or a line of `of_set`.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.settings.languages import not_known
 from pipeline.settings.score_files import content, within
 
 # By stage: the block of params.yaml with its names, and the file with its counts.
@@ -27,6 +29,15 @@ REASONS = {  # for which pairs are left out
     "decontaminate": "with a sentence of dev or test",
     "same_source": "with the source of a pair held out for dev or test",
     "max_length": "beyond max_length",
+}
+OF_PARTS = {
+    "swapped": "the sides of part {} look swapped, each like the language of the other",
+    "segmented": "part {} is in pieces already; text that is not segmented is expected",
+    "named": "the first line of part {} seems to name columns",
+}
+OF_ROWS = {
+    "variants": "with several texts for a language; that of the code in `languages` is used, else the first",
+    "below": "with a score below `least` left out",
 }
 LARGE = 0.1  # a larger share of pairs left out is shown before everything else
 
@@ -62,7 +73,9 @@ def of_stage(stage: str, scores: Path = Path("scores")) -> list[Warned]:
     try:
         counts = content(scores / FILES[kind][1].format(name)) if kind in FILES else None
         sets = of_training(counts, scores) if kind == "train" else within(counts, "sets") or {}
-        return large_first([Warned(stage, f"{of}: {text}", large) for of in sets for text, large in of_set(sets[of])])
+        found = [Warned(stage, f"{of}: {text}", large) for of in sets for text, large in of_set(sets[of])]
+        codes = not_known(within(counts, "languages") or ()) if kind == "download" else ""
+        return large_first([*found, *([Warned(stage, codes)] if codes else [])])
     except (OSError, ValueError, TypeError, AttributeError):  # UserError is a ValueError
         return []
 
@@ -91,8 +104,11 @@ def of_set(counts: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     if (kept := counts.get("in_evaluation", 0)) and "decontaminate" not in dropped:
         what = several(kept, "pair")
         yield f"{what} with a sentence of dev or test kept; `normalise: {{decontaminate: true}}` drops them", False
-    for part in counts.get("swapped", ()):
-        yield f"the sides of part {part} look swapped, each like the language of the other", False
+    for kind, text in OF_PARTS.items():
+        yield from ((text.format(part), False) for part in counts.get(kind, ()))
+    for kind, text in OF_ROWS.items():
+        if number := counts.get(kind, 0):
+            yield f"{several(number, 'row')} {text}", False
     for language, number in counts.get("invalid", {}).items():
         if number:
             yield f"{several(number, 'line')} with damaged UTF-8 ({language}), which U+FFFD replaces", False

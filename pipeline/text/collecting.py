@@ -2,6 +2,7 @@
 
 import itertools
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -36,8 +37,9 @@ def collect(
 ) -> dict[str, dict[str, Any]]:
     """Write all sets into `folder`, two files each. Returns the counts of each set for the report.
 
-    `read` and `kept` are numbers of pairs, `dropped` those left out by reason, `swapped` the numbers of the parts, from 1,
-    whose sides look swapped.
+    `read` and `kept` are numbers of pairs, `dropped` those left out by reason. `swapped`, `segmented` and `named` are the
+    numbers of the parts, from 1, whose sides look swapped, are in pieces already, or begin with names of columns.
+    `variants` is the number of rows with several texts for a language, `below` that of those with too low a score.
 
     Raises UserError if a file cannot be obtained or is damaged, or if two sides have different numbers of lines.
     """
@@ -47,9 +49,12 @@ def collect(
         with ExitStack() as stack:
             files = [stack.enter_context(open(folder / f"{name}.{code}", "wb")) for code in languages]
             parts = [append(part, archives, languages, fetcher, files) for part in sets[name]]
-        read = sum(pairs for pairs, _ in parts)
-        suspects = [number for number, (_, seem_swapped) in enumerate(parts, 1) if seem_swapped]
+        read, noted = sum(pairs for pairs, _ in parts), sum((noted for _, noted in parts), Counter[str]())
+        of_parts = {kind: [at for at, (_, own) in enumerate(parts, 1) if own[kind]] for kind in ("segmented", "named")}
+        of_rows = {kind: noted[kind] for kind in ("variants", "below")}
+        suspects = [at for at, (_, own) in enumerate(parts, 1) if own["swapped"]]
         counts[name] = {"read": read, "kept": read, "swapped": suspects}
+        counts[name] |= {kind: found for kind, found in {**of_parts, **of_rows}.items() if found}
     if held:
         train = counts["train"]
         train["kept"] = hold_out(folder, languages, train["read"], held)
@@ -62,11 +67,11 @@ def collect(
 
 def append(
     part: Part, archives: Mapping[str, Archive], languages: Languages, fetcher: Fetcher, files: Files
-) -> tuple[int, bool]:
-    """Append one part to the two files of the set. Returns its number of pairs, and whether its sides look swapped."""
-    starts = [file.tell() for file in files]
+) -> tuple[int, Counter[str]]:
+    """Append one part to the two files of the set. Returns its number of pairs, and what was noted of it."""
+    starts, noted = [file.tell() for file in files], Counter[str]()
     if part.form and part.form != "zip":
-        count, labels = append_pairs(part, languages, fetcher, files), [", ".join(part.files)] * 2
+        count, labels = append_pairs(part, languages, fetcher, files, noted), [", ".join(part.files)] * 2
     else:
         keys = (f".{languages[0]}", f".{languages[1]}") if part.form else part.sides
         count, labels = append_sides(part, opened(part, keys, archives, fetcher), keys, files)
@@ -78,7 +83,8 @@ def append(
         for file, start in zip(files, starts):
             thin(file, start, part.every)
         count = -(-count // part.every)
-    return count, of_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages)
+    noted.update(of_two_languages([written(file, start) for file, start in zip(files, starts)], labels, languages))
+    return count, noted
 
 
 def thin(file: IO[bytes], start: int, every: int) -> None:
@@ -91,12 +97,13 @@ def thin(file: IO[bytes], start: int, every: int) -> None:
         file.truncate()
 
 
-def append_pairs(part: Part, languages: Languages, fetcher: Fetcher, files: Files) -> int:
+def append_pairs(part: Part, languages: Languages, fetcher: Fetcher, files: Files, noted: Counter[str]) -> int:
     """Append pairs of the files of the part, which hold both sides. Returns the number of appended pairs."""
     say(f"reading {', '.join(part.files)}")
     paths = (fetcher.fetch(file, None) for file in part.files)
     of_files = (
-        chosen_pairs(path, part) if part.columns else pairs(part.form, path, languages, part.encodings[0]) for path in paths
+        chosen_pairs(path, part, noted) if part.columns else pairs(part.form, path, languages, part.encodings[0], noted)
+        for path in paths
     )
     count = 0
     for pair in itertools.islice(itertools.chain.from_iterable(of_files), part.first):
@@ -157,22 +164,22 @@ def written(file: IO[bytes], start: int) -> Iterator[bytes]:
     yield b""
 
 
-def of_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], languages: Languages) -> bool:
-    """Raise UserError if both sides are the same text. Warn of pieces and of names of columns.
+def of_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], languages: Languages) -> set[str]:
+    """Raise UserError if both sides are the same text. Warn of pieces, of names of columns, and of swapped sides.
 
-    Returns whether each side looks like the language of the other.
+    Returns what was warned of, by the names of the counts of `collect`.
     """
     first = [next(side) for side in sides]
     if first[0] == first[1] > b"" and all(map(eq, *sides)):
         raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
-    for chunk, label in dict(zip(first, labels)).items():
-        notice(chunk, label)
-    notice_names(first, " and ".join(dict.fromkeys(labels)), languages)
-    seem_swapped = swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages)
-    if seem_swapped:
+    found = {"segmented" for chunk, label in dict(zip(first, labels)).items() if notice(chunk, label)}
+    if notice_names(first, " and ".join(dict.fromkeys(labels)), languages):
+        found.add("named")
+    if swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages):
+        found.add("swapped")
         said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
         say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")
-    return seem_swapped
+    return found
 
 
 def append_lines(chunks: Iterable[bytes], file: IO[bytes], label: str, skip: int = 0, first: int | None = None) -> int:

@@ -9,6 +9,7 @@ import io
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,9 @@ def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     for chunk in chunks:
         content += chunk
         refuse_long(len(content), label)
-    content = re.sub(rb"<!--.*?-->", b"", content, flags=re.DOTALL)
-    segments = re.findall(rb"<seg\b[^>]*(?:/>|(?<!/)>(.*?)</seg>)", content, re.DOTALL | re.IGNORECASE)
-    opened = len(re.findall(rb"<seg\b", content, re.IGNORECASE))
+    stated = re.sub(rb"<!--.*?-->", b"", content, flags=re.DOTALL)
+    segments = re.findall(rb"<seg\b[^>]*(?:/>|(?<!/)>(.*?)</seg>)", stated, re.DOTALL | re.IGNORECASE)
+    opened = len(re.findall(rb"<seg\b", stated, re.IGNORECASE))
     if len(segments) != opened or not opened:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
     for segment in segments:  # bytes that are not UTF-8 are passed on
@@ -127,11 +128,13 @@ def line(segment: str | bytes) -> bytes:
     return data.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
 
 
-def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> Iterator[tuple[bytes, bytes]]:
+def pairs(
+    form: str, path: Path, languages: Languages, encoding: str | None, noted: Counter[str]
+) -> Iterator[tuple[bytes, bytes]]:
     """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target.
 
     If a row has several variants of a language, that of the very code is taken, else the first that is not empty. The
-    number of these rows is said on stderr.
+    number of these rows is said on stderr, and added to `noted`.
     """
     several, variants = 0, dict[str, None]()
     for number, names, texts in ROWS[form](path, languages, encoding):
@@ -142,7 +145,7 @@ def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> 
             held = repr(dict(zip(names, texts)))[:99]
             raise UserError(f"{path}: row {number:,} has no text for {' and '.join(languages)}, but {held}") from None
         if max(map(len, sides)) > 1:
-            several += 1
+            several, noted["variants"] = several + 1, noted["variants"] + 1
             variants |= dict.fromkeys(names[at] for places in sides if len(places) > 1 for at in places)
         yield source, target
     if several:

@@ -72,24 +72,30 @@ def unmarked(beginning: bytes, label: str) -> bytes:
     return beginning.removeprefix(mark)
 
 
-def notice(beginning: bytes, label: str) -> None:
-    """Say on stderr if the text is already in pieces, by the share of its first lines. A model would learn their marks."""
-    lines = [line for line in beginning.decode(errors="ignore").split("\n") if line.strip()]
+def notice(beginning: bytes, label: str) -> bool:
+    """Return whether the text is already in pieces, by the share of its first lines. A model would learn their marks.
+
+    If so, say it on stderr.
+    """
+    lines, found = [line for line in beginning.decode(errors="ignore").split("\n") if line.strip()], False
     for mark, undo in PIECES.items():
         marked = [line.strip() for line in lines if re.search(mark, line)]
-        if len(marked) > ENOUGH * len(lines):
+        if many := len(marked) > ENOUGH * len(lines):
             said = f"{label}: {len(marked) / len(lines):.0%} of its lines have marks of pieces, as in {marked[0][:40]!r}"
             say(f"{said}; text that is not segmented is expected: {undo}")
+        found |= many
+    return found
 
 
-def notice_names(beginnings: Sequence[bytes], label: str, languages: Sequence[str]) -> None:
-    """Say on stderr if the first line of each side names a column instead of being a sentence."""
+def notice_names(beginnings: Sequence[bytes], label: str, languages: Sequence[str]) -> bool:
+    """Return whether the first line of each side names a column instead of being a sentence. If so, say it on stderr."""
     first = [beginning.partition(b"\n")[0].decode(errors="ignore") for beginning in beginnings]
     cells = [cell.strip().strip('"') for cell in first]
     codes = all(map(CODE.fullmatch, cells)) and (not unknown(cells) if len(cells) > 1 else cells[0] in languages)
-    if codes or all(ROW.fullmatch(cell.lower()) for cell in cells):
+    if found := codes or all(ROW.fullmatch(cell.lower()) for cell in cells):
         said = f"{label}: the first line, {' and '.join(map(repr, first))}, seems to name columns"
         say(f"{said}; remove it, or, in a table with tabs, name its columns by their languages")
+    return found
 
 
 def shifted(chunk: bytes) -> bool:

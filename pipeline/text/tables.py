@@ -1,6 +1,7 @@
 """Reads tables with tabs by their columns, as corpora of mined sentences are published: with scores and with numbers."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from pipeline.text.forms import filled, line
 from transformer.config.reading import UserError, similar
 
 
-def chosen_pairs(path: Path, part: Part) -> Iterator[tuple[bytes, bytes]]:
+def chosen_pairs(path: Path, part: Part, noted: Counter[str]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the pairs of the columns that the part states. If it names one, the first row has the names.
 
-    Rows with a score below `least` are left out; their number is said on stderr.
+    Rows with a score below `least` are left out; their number is said on stderr, and added to `noted`.
     """
     wanted = [*(part.columns or ()), *([] if part.score is None else [part.score])]
     width, places, below = 0, list[int](), 0
@@ -27,7 +28,7 @@ def chosen_pairs(path: Path, part: Part) -> Iterator[tuple[bytes, bytes]]:
         if len(cells) != width:
             raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {width}")
         if part.least is not None and score(cells[places[2]], f"{path}: row {number:,}, column {part.score}") < part.least:
-            below += 1
+            below, noted["below"] = below + 1, noted["below"] + 1
             continue
         yield line(cells[places[0]]), line(cells[places[1]])
     if below:

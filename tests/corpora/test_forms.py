@@ -8,6 +8,7 @@ import itertools
 import json
 import lzma
 import tarfile
+from collections import Counter
 
 import pyarrow
 import pyarrow.parquet
@@ -138,6 +139,7 @@ def test_a_table_is_read_by_the_columns_that_are_stated(collected, capsys, kind)
     assert (f"text/my.gz: {start} rows with a score below {stated.get('least')} are" in capsys.readouterr().err) == (
         start > 0
     )
+    assert collected.counts.get("below", 0) == start
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_of_several_variants_the_exact_code_counts_else_the_first_with_text_and_
     for pt in ("pt", "por_Latn"):
         assert collected({form: "text/my"}, ("eng", pt), my=VARIED[form]) == [["bus", "x"], ["autocarro", "y"]]
         [said] = [line for line in capsys.readouterr().err.split("\n") if "several" in line]
-        assert said.startswith("text/my: 1 ") and "pt-BR" in said
+        assert said.startswith("text/my: 1 ") and "pt-BR" in said and collected.counts["variants"] == 1
     if form != "jsonl":  # in which every row must have both sides
         assert collected({form: "text/my"}, ("eng", "pt_BR"))[1][0] == "ônibus"
 
@@ -213,6 +215,7 @@ def test_text_in_pieces_is_said(collected, capsys, mark):
     english = SEGMENTED[mark] * 50
     collected({"source": "text/a", "target": "text/b"}, a=plain(english), b=plain(GERMAN[:1] * len(english)))
     collected({"tsv": "text/c"}, c=table(zip(english, GERMAN[:1] * len(english))))
+    assert collected.counts.get("segmented") == ([1] if mark else None)
     said = [line for line in capsys.readouterr().err.split("\n") if "pieces" in line]
     assert [line.partition(":")[0] for line in said] == ["text/a", "text/c"] * bool(mark)
     collected({"source": "text/a", "target": "text/b"}, a=plain([*ENGLISH, english[0]]), b=plain([*GERMAN, "x"]))
@@ -226,6 +229,7 @@ def test_a_first_row_of_names_is_said(collected, capsys, first):
     collected({"source": "text/a", "target": "text/b"}, a=plain([first[0], *ENGLISH]), b=plain([first[1], *GERMAN]))
     collected({"tsv": "text/c"}, ("fr", "de"), c=table([first or ("No", "Nein"), *zip(ENGLISH, GERMAN)]))
     assert capsys.readouterr().err.count("seems to name columns") == 2 * bool(first[0])
+    assert collected.counts.get("named") == ([1] if first[0] else None)
 
 
 @pytest.mark.parametrize(
@@ -479,9 +483,9 @@ def test_parquet_gives_trimmed_lines_and_leaves_bytes_that_are_no_utf_8_to_norma
     for kind in (*strings, pyarrow.dictionary(pyarrow.int32(), pyarrow.string())):  # pandas writes categories so
         path.write_bytes(structs(rows, kind))
         found = [(b"for\n", "für zwei drei\n".encode()), ("\u2028x\n".encode(), b"\n")]
-        assert list(pairs("parquet", path, CODES, None)) == found
+        assert list(pairs("parquet", path, CODES, None, Counter())) == found
     damaged = pyarrow.array([b"f\xfcr"]).view(pyarrow.string())
     path.write_bytes(
         parquet({"translation": pyarrow.StructArray.from_arrays([damaged, pyarrow.array(["b"])], CODES[::-1])})
     )
-    assert list(pairs("parquet", path, CODES, None)) == [(b"b\n", b"f\xfcr\n")]
+    assert list(pairs("parquet", path, CODES, None, Counter())) == [(b"b\n", b"f\xfcr\n")]

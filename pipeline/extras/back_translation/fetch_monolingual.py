@@ -29,20 +29,23 @@ from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 
 
-def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
-    """Write the chosen lines of the text, unchanged. Raises UserError if the text has too few lines."""
+def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> dict[str, list[int]]:
+    """Write the chosen lines of the text, unchanged. Returns what was noted of it, as `collect` counts parts.
+
+    Raises UserError if the text has too few lines.
+    """
     path, skip = fetcher.fetch(chosen.text, chosen.sum), chosen.skip or 0
     say(f"reading {path}")
     with unpacked(path) as stream, open(out, "wb") as file:
         lines = append_lines(text(stream, chosen.encoding), file, chosen.text, skip, chosen.first)
     with open(out, "rb") as file:
         beginning = file.read(CHUNK)
-    notice(beginning, chosen.text)
-    notice_names([beginning], chosen.text, [out.suffix[1:]])
+    segmented, named = notice(beginning, chosen.text), notice_names([beginning], chosen.text, [out.suffix[1:]])
     if lines < (chosen.first or 1):
         raise UserError(
             f"{chosen.text}: {lines:,} lines are left after skip: {skip}; at least {chosen.first or 1:,} are expected"
         )
+    return ({"segmented": [1]} if segmented else {}) | ({"named": [1]} if named else {})
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -53,11 +56,11 @@ def main(arguments: argparse.Namespace) -> None:
     fetcher = Fetcher(machine(params).mirror)
     with atomic_folder(arguments.out) as folder:
         raw = folder / f"raw.{language}"
-        write_raw(monolingual, fetcher, raw)
+        noted = write_raw(monolingual, fetcher, raw)
         with progress([raw]) as bar:
             counts = normalise_set([raw], [folder / f"train.{language}"], [language], config, bar, Filter(config))
         raw.unlink()
-    write_json(arguments.report, {"languages": [language], "sets": {"monolingual": counts}})
+    write_json(arguments.report, {"languages": [language], "sets": {"monolingual": counts | noted}})
     print(f"{arguments.out}: {counts['kept']:,} of {counts['read']:,} lines")
 
 
