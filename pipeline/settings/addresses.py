@@ -37,7 +37,7 @@ def is_url(address: str) -> bool:
     ):
         folder = "resolve" if "hugging" in shown[1].lower() else "raw"
         raise UserError(f"{address!r} is a page about a file; the address of the file has /{folder}/ in place of /blob/")
-    if url and not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
+    if url and not re.fullmatch(r"[A-Za-z0-9][\w.+@%~,()-]*", file_name(address), re.ASCII):
         raise UserError(f"{address!r} is refused; a URL ends in a file name, as in .../dev.tgz")
     return url
 

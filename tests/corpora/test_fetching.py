@@ -215,6 +215,13 @@ def test_an_address_that_is_neither_http_nor_a_path_and_a_mirror_that_is_no_fold
         fetcher(mirror="no/such/folder").fetch("http://127.0.0.1:1/a.tgz", SUM)
 
 
+@pytest.mark.parametrize("name", ["/en-sr@Latn.txt.zip", "/my%20text~v1,2(a).tgz"])
+def test_a_file_name_may_have_the_characters_of_published_ones(site, fetcher, name):
+    """KDE4 on OPUS has the first; others may stand in a path (RFC 3986)."""
+    site.files[name] = BODY
+    assert fetcher().fetch(site.url(name), SUM).read_bytes() == BODY
+
+
 @pytest.mark.parametrize("place", ["training-parallel-nc-v9.tgz", NAME[1:]], ids=["by name", "by path"])
 def test_a_mirror_is_asked_first_and_a_folder_is_used_where_it_lies(site, fetcher, tmp_path, place):
     file = tmp_path / "mirror" / place
