@@ -1,5 +1,6 @@
 """The numbers of the paper: published cells that can be computed without training, and the settings in params.yaml."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -14,6 +15,7 @@ from pipeline.reporting.published import (
     TABLE3,
     TRAININGS,
 )
+from pipeline.settings.blocks import ROW
 from pipeline.settings.params import section
 from pipeline.settings.selection import run_settings
 from pipeline.settings.vocabulary import VocabularyConfig
@@ -98,6 +100,7 @@ def test_the_study_table3_has_each_row_once(params):
     assert [run for run, row in rows.items() if row is None] == []
     assert len(rows) == len(TABLE3) == 20
     assert all(any(row is found for found in rows.values()) for row in TABLE3)
+    assert all(re.fullmatch(ROW, row.key) for row in TABLE3), "as studies.yaml names them"
 
 
 def test_the_whole_paper_is_22_trainings(params):

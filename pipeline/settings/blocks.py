@@ -99,7 +99,9 @@ FIXED |= {block: dict[str, Positive] for block in ("hardware", "peak_tflops")}  
 # An entry of studies.yaml: `rows` has the row of Table 3 for which a run stands, `against` the run with which a run is
 # compared, and `perplexity` says that the headline is about perplexity. In params.yaml, all blocks must be there, as DVC
 # needs them.
-ABOUT = {"desc": str | None, "rows": dict[Name, str] | None, "against": dict[Name, Name] | None, "perplexity": bool | None}
+ROW = "base|big|h(1|4|16|32)|dk(16|32)|N[248]|d(256|1024)|dff(1024|4096)|dropout[02]|smoothing[02]|learned"
+Row = Annotated[str, Pattern(ROW, "the key of a row of Table 3, such as h1, dk16, N2, d256, dff1024, dropout0 or learned")]
+ABOUT = {"desc": str | None, "rows": dict[Name, Row] | None, "against": dict[Name, Name] | None, "perplexity": bool | None}
 Study = make_dataclass("Study", (ABOUT | {"runs": SELECTED["runs"]} | OPTIONAL).items(), frozen=True)
 Params = make_dataclass("Params", (SELECTED | {"corpora_in_use": tuple[str, ...]} | FIXED).items(), frozen=True)
 

@@ -191,6 +191,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("studies.demo.runs.demo-tiny.beam", 1, "studies.yaml: demo.runs.demo-tiny.beam: unknown key; "),
         ("studies.demo.rows", {"demo-x": "N2"}, "studies.yaml: demo.rows: 'demo-x' is not a run of a study"),
+        ("studies.demo.rows", {"demo-tiny": "h2"}, "demo.rows.demo-tiny: 'h2' is not possible; the key of a row"),
         ("studies.demo.against", {"demo-tiny": "x"}, "studies.yaml: demo.against: 'x' is not a run of a study"),
     ],
 )
