@@ -11,14 +11,16 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dvc.cli
 from dvc import dvcfile, lock
 from dvc.commands import repro
-from dvc.utils.serialize import dump_yaml, load_yaml
+from dvc.utils.serialize import dumps_yaml, load_yaml
 
 from pipeline.orchestrating.project import read_settings_once
+from transformer.files import write_file
 
 OPTIONS = {"cd": ".", "quiet": 0, "verbose": 0, "wait_for_lock": True}
 OPTIONS |= dict.fromkeys(("glob", "no_commit", "no_run_cache"), False)
@@ -33,10 +35,10 @@ def options(argv: list[str]) -> argparse.Namespace:
 
 @contextlib.contextmanager
 def lock_file(path: str, fs: Any) -> Iterator[dict[str, Any]]:
-    """The content of dvc.lock, which is written when the block ends."""
+    """The content of dvc.lock, which is written when the block ends, atomically: DVC itself would truncate it first."""
     content = load_yaml(path, fs=fs) if fs.exists(path) else {}
     yield content
-    dump_yaml(path, content, fs=fs)
+    write_file(Path(path), dumps_yaml(content))
 
 
 if __name__ == "__main__":

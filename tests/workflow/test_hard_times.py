@@ -17,9 +17,10 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from ruamel.yaml import YAML
+from dvc.fs import localfs
+from ruamel.yaml import YAML, YAMLError
 
-from pipeline.orchestrating import lock_files
+from pipeline.orchestrating import lock_files, single
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
 from pipeline.running import hardware, merges, stage
@@ -253,6 +254,17 @@ def test_a_complete_dvc_lock_is_left_as_it_is(here, edited):
     lock_files.write(lock_files.KEPT, CONTENT.encode())
     LOCK.write_text(edited)
     assert keep_or_put_back() == "" and LOCK.read_text() == edited
+
+
+def test_an_error_in_writing_dvc_lock_leaves_it_as_it_was(here):
+    """In the process that Snakemake starts for a stage."""
+    LOCK.write_text(CONTENT)
+    with single.lock_file(str(LOCK), localfs) as content:
+        content["stages"]["two"]["outs"][0]["size"] = 8
+    assert LOCK.read_text() == (written := CONTENT.replace("size: 7", "size: 8"))
+    with pytest.raises(YAMLError), single.lock_file(str(LOCK), localfs) as content:
+        content["stages"]["three"] = object()
+    assert LOCK.read_text() == written and [*Path().iterdir()] == [LOCK]
 
 
 @pytest.mark.parametrize("path", ["checksums.json", "results/demo-tiny.json", "results/decodings/a.json"])
