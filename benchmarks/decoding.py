@@ -34,7 +34,6 @@ from benchmarks import record
 from benchmarks.peers import marian
 from benchmarks.record import Table
 from benchmarks.turns import Turn, take_turns
-from pipeline.extras.export.__main__ import ctranslate2_spec, tensors_of
 from pipeline.running import stage
 from pipeline.running.hardware import keep_freed
 from pipeline.settings.params import load, section
@@ -75,6 +74,8 @@ def ours(model: Transformer, config: DecodingConfig) -> Translate:
 def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
     from transformers.utils import logging
 
+    from pipeline.extras.export.__main__ import tensors_of
+
     logging.set_verbosity_error()
     peer: Any = marian(model.config, len(model.embedding)).eval()
     missing = peer.load_state_dict(tensors_of(model), strict=False)
@@ -101,6 +102,8 @@ def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
 
 def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
     import ctranslate2
+
+    from pipeline.extras.export.__main__ import ctranslate2_spec
 
     pieces = [f"<{number}>" for number in range(len(model.embedding))]
     for number, name in ((BOS, "<s>"), (EOS, "</s>"), (PAD, "<pad>"), (1, "<unk>")):

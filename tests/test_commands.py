@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from ruamel.yaml import YAML
@@ -26,6 +27,9 @@ WRONG = {
     "pipeline.commands.translate": ["none"],
     "benchmarks.decoding": ["none", "none.txt"],
 }
+WRONG = {
+    name: words for name, words in WRONG.items() if find_spec(name.removesuffix(".__main__"))
+}  # an extra may be deleted
 # These fail if params.yaml is missing. They are started in an empty folder.
 WITHOUT_PARAMS = {
     "pipeline.commands.check": [],

@@ -18,7 +18,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.code import NOTED
-from pipeline.extras.export import model_card
 from pipeline.orchestrating.results import SHOWN
 from pipeline.training import workspace
 from tests.support import in_process
@@ -154,6 +153,7 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
 
 
 def test_a_model_card_has_the_scores_of_the_run(project, tmp_path):
+    model_card = pytest.importorskip("pipeline.extras.export.model_card")  # an extra may be deleted
     out, unrelated = tmp_path / "out", project.root / "text/unrelated.en"
     unrelated.write_text("A file of another corpus.\n")
     project.run("python", "-m", "pipeline.extras.export.__main__", f"models/{RUN}/average", str(out), "--format", "marian")

@@ -11,10 +11,8 @@ import io
 import json
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from html.parser import HTMLParser
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,138 +21,34 @@ import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU
 
-from pipeline import collect, report, result
-from pipeline.extras.export import model_card
-from pipeline.extras.export.__main__ import FORMATS
+from pipeline import collect, report
 from pipeline.orchestrating import results as terminal
-from pipeline.report import files_of
 from pipeline.reporting import changes, claims, decoder_facts, page, run_tables
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import attention
 from pipeline.reporting.figures.style import style
 from pipeline.reporting.published import BASE, LOWER_CASED
-from pipeline.reporting.results import Results, load_results
+from pipeline.reporting.results import load_results
 from pipeline.reporting.tables import interval, latex, markdown, table
-from pipeline.running.times import duration, write_times
+from pipeline.running.times import duration
 from pipeline.scoring.bleu import PUBLISHED, measures, resampled
 from pipeline.scoring.intervals import holm
-from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig
-from pipeline.settings.selection import bpe_dropout, run_settings
 from tests.support import browser
+from tests.support.invented import COMMIT, REFERENCES, SENTENCE, Invented, metrics, worsened
 from tests.support.packed import write_evaluation_set
 from tests.support.projects import ROOT
 from tests.support.refusals import refused
-from transformer.checkpoint import write_settings
-from transformer.config.model import ModelConfig
-from transformer.decoding import PAPER
-from transformer.files import digest, read_json, write_json, write_lines
+from transformer.files import read_json, write_json, write_lines
 
 GOLDEN = ROOT / "tests/data/report"
-COMMIT = "abc123" * 6 + "abcd-dirty"
-SENTENCE = ("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")
-REFERENCES = [f"Der Mann sieht {number} alte Hunde im Garten." for number in range(60)]
-MEASURES = tuple(run_tables.MEASURES)
 TEST = ("test", "average")
 PAGES = (report.PAGE, report.RECORDED, report.TRANSLATED)
 
 
-def worsened(every: int, seed: int = 1) -> list[str]:
-    """The references with another word in each sentence whose number is a multiple of `every`; seeds differ a little."""
-    lines = [line.replace("Hunde", "Katzen") if number % every == 0 else line for number, line in enumerate(REFERENCES)]
-    for number in range(7, 7 + 8 * (seed - 1), 8):
-        lines[number] = lines[number].replace("Garten", "Haus")
-    return lines
-
-
-def metrics(bleu: float) -> dict:
-    cells = {
-        name: {"score": bleu + place, "low": bleu + place - 1, "high": bleu + place + 1.5, "signature": f"tok:{name}|v:9"}
-        for place, name in enumerate(MEASURES)
-    }
-    return {"pairs": 10, "metrics": cells}
-
-
-class Project:
-    """A folder with invented score files, and the result files that the stages make of them."""
-
-    def __init__(self, params: dict, folder: Path) -> None:
-        self.params, self.folder = copy.deepcopy(params), folder
-        self.params |= {"runs": {}, "studies": {}}
-        self.scores, self.sets, self.results = (folder / name for name in ("scores", "sets", "results"))
-
-    def study(self, name: str, runs: dict, **more: dict) -> None:
-        self.params["studies"][name] = {"runs": runs, **more}
-
-    def write(self, runs: dict, bleu: float = 30.0, every: int = 5, loss: float = 2.0) -> None:
-        """Write the score files of runs and collect their results. Dev is 2 BLEU below test for the last checkpoint."""
-        for run, entry in runs.items():
-            params = {**self.params, "runs": {run: entry}}
-            corpus, model, training = run_settings(params, run)
-            folder, settings = self.scores / run, {"model": vars(model), "training": vars(training)}
-            sums = {"settings": settings, "settings_sha256": digest(settings), "data_sum": "d0" * 32}
-            write_json(folder / "training.json", {"steps": training.steps, "parameters": 63_081_472, **sums})
-            counts = {"training_flops": 3e15, "training_flops_causal_half": 2e15, "components": {"cross_attention": 1e15}}
-            write_json(folder / "flops.json", {"analytic": counts})
-            of_dev = {"last": metrics(bleu - 2), "average": metrics(bleu - 1)}
-            scores = {"dev": of_dev, "test": {"average": metrics(bleu)}}
-            scores |= {"test_filtered": {"average": metrics(bleu + 0.25)}} if corpus.startswith("wmt14") else {}
-            write_json(folder / "score.json", scores)
-            curve = [{"step": step, "loss": 9 - step / 300, "learning_rate": 1e-4} for step in range(1, 701)]
-            curve += [{"step": step, "dev_loss": 8 - step / 300} for step in range(100, 701, 100)]
-            write_lines(folder / "training.jsonl", map(json.dumps, curve))
-            self.write_translations(folder / "translations", loss, model.N, model.h)
-            write_lines(folder / "translations/dev.last.txt", worsened(every, training.seed))
-            write_lines(folder / "translations/test.average.txt", worsened(every, training.seed))
-            self.write_times(run, 5025.2, COMMIT)
-            made = {"languages": languages(params, corpus), "bpe_dropout": bpe_dropout(params, corpus)}
-            write_json(self.scores / f"corpora/{corpus}/binarise.json", made)
-            for name in ("dev", "test"):
-                sources = [*SENTENCE, *(f"source {number}" for number in range(2, len(REFERENCES)))]
-                write_evaluation_set(self.sets / f"{corpus}-{name}", corpus, raw=(sources, REFERENCES))
-            self.collect(run, entry)
-
-    def write_translations(self, folder: Path, loss: float, layers: int, heads: int) -> None:
-        last = {"perplexity": loss, "accuracy": 1 / loss, "calibration_error": 0.01}
-        description = {"dev": {"last": last, "average": {"perplexity": loss - 0.25}}, "settings": {"averaging": {}}}
-        bins = [{"probability": 0.25, "accuracy": 0.2, "tokens": 9}, {"probability": 0.75, "accuracy": 0.8, "tokens": 3}]
-        write_json(folder / "translations.json", description | {"reliability": {"dev.last": bins}})
-        sentence = {"line": 1, "source": ["▁A", "▁<s", "&", "$x", "</s>"], "target": ["<s>", "▁Ein", "\"'"]}
-        write_json(folder / "attention.json", {"sentences": [sentence]})
-        shapes = {"encoder": (5, 5), "decoder": (3, 3), "cross": (3, 5)}
-        arrays = {f"0.{kind}": np.full((layers, heads, *shape), 0.25, np.float16) for kind, shape in shapes.items()}
-        np.savez_compressed(folder / "attention.npz", **arrays)
-
-    def write_times(self, run: str, seconds: float, commit: str) -> None:
-        made_on = {"hardware": "Tesla P100-SXM2-16GB", "gpus": 8, "precision": "float32", "commit": commit}
-        training = {"seconds": seconds, "tokens_per_second": 1234.5, **made_on}
-        write_times(self.folder / f"times/{run}/training.json", self.scores / run / "training.json", training)
-
-    def collect(self, run: str, entry: dict) -> None:
-        corpus = entry["corpus"]
-        arguments = argparse.Namespace(run=run, scores=self.scores / run)
-        arguments.corpus, arguments.dev = self.scores / f"corpora/{corpus}/binarise.json", self.sets / f"{corpus}-dev"
-        arguments.test, arguments.out = self.sets / f"{corpus}-test", self.results / f"{run}.json"
-        arguments.translation = self.results / f"translations/{run}.txt.bz2"
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(result, "load", lambda: {**self.params, "runs": {run: entry}})
-            result.main(arguments)
-        report.keep_times([run], self.scores, self.folder / "times", self.results)
-
-    def load(self) -> Results:
-        return load_results(self.params, self.results)
-
-    def files(self) -> dict[str, str]:
-        return files_of(self.params, self.load(), self.scores, self.results, self.sets)
-
-    def compared(self) -> changes.Comparison:
-        studies, results = studies_of.studies(self.params, self.load()), self.load()
-        return changes.comparison(studies, results, ScoringConfig(bootstrap=200, seed=7))
-
-
 @pytest.fixture
 def project(params, tmp_path):
-    return Project(params, tmp_path)
+    return Invented(params, tmp_path)
 
 
 CHANGED = {  # a row of Table 3 or another change: its settings, and which sentences of dev it translates worse
@@ -181,14 +75,14 @@ def changed() -> dict[str, dict]:
     return runs
 
 
-def write_changed(project: Project, failed: Sequence[str] = ()) -> None:
+def write_changed(project: Invented, failed: Sequence[str] = ()) -> None:
     project.study("claims", changed(), rows=ROWS, against={"pre-fast": "pre"})
     for run, entry in changed().items():
         name = re.sub(r"-\d$", "", run)
         project.write({run: entry}, 5.0 if name in failed else 40.0, CHANGED[name][1])
 
 
-def write_decoding(project: Project, name: str, bleu: float, lines: Sequence[str], log_prob: float, **settings) -> None:
+def write_decoding(project: Invented, name: str, bleu: float, lines: Sequence[str], log_prob: float, **settings) -> None:
     folder = project.scores / "decodings" / name
     made = {"model": "base/average", "set": "demo-test", "calls": 180, "settings": {"averaging": {}, "decoding": settings}}
     write_json(folder / "decoding.json", made)
@@ -204,7 +98,7 @@ def write_decoding(project: Project, name: str, bleu: float, lines: Sequence[str
 @pytest.fixture(scope="module")
 def invented(params, tmp_path_factory):
     """Runs on the demonstration and on WMT14, selected and recorded, decodings, and what the report makes of them."""
-    project = Project(params, tmp_path_factory.mktemp("invented"))
+    project = Invented(params, tmp_path_factory.mktemp("invented"))
     write_changed(project)
     de, fr = {"corpus": "wmt14-en-de", "model": "base"}, {"corpus": "wmt14-en-fr", "model": "big"}
     wmt = {"big": {**de, "model": "big"}, "fr": {**fr, "dropout": 0.1}, "fr-as-de": fr}
@@ -766,53 +660,3 @@ def test_csv_holds_whole_values_and_the_other_forms_rounded_ones():
 def test_times_are_in_their_two_largest_units():
     shown = {0.4: "0 s", 59.6: "1 min 0 s", 3600: "1 h 0 min", 86399: "23 h 59 min", 90000: "1 d 1 h"}
     assert {seconds: duration(seconds) for seconds in shown} == shown
-
-
-def test_a_card_states_the_licence_that_params_yaml_has(params, monkeypatch):
-    for name, corpus in params["corpora"].items():
-        of_multi30k = "/multi30k/dataset/" in json.dumps(corpus["download"])
-        assert (model_card.data_of(name)[1] == "CC BY-NC-SA 4.0") == of_multi30k, name
-    assert model_card.data_of("demo")[1] == "MIT"
-    mine = {"download": {"train": [{"source": "text/mine/a.en", "target": "text/mine/a.de"}]}}
-    corpora = {"multi30k-of-mine": mine, "owned": mine | {"licence": "Ours"}}
-    changed = {"corpora": corpora, "back_translations": {"owned-bt": {"corpus": "owned"}}}
-    changed["runs"] = {name: {"corpus": name} for name in corpora}
-    changed["warm_starts"] = {f"from-{name}": {"corpus": "owned", "model": f"{name}/average"} for name in corpora}
-    monkeypatch.setattr(model_card, "load", lambda: changed)
-    made = ("owned-bt", "gone", "from-owned", "from-multi30k-of-mine")
-    licences = {name: model_card.data_of(name)[1] for name in (*corpora, *made)}
-    assert licences == dict.fromkeys(("multi30k-of-mine", *made)) | {"owned": "Ours", "from-owned": "Ours"}
-    assert model_card.data_of("from-owned")[0].endswith("; the training began with the weights of owned/average")
-    for licence in ("CC BY-SA 3.0", "CC-BY 2.0", "ODC-BY"):  # of Wikipedia, Tatoeba and NLLB; ids of the Hub
-        front = model_card.indexed({"corpus": "owned", "run": "r"}, licence, None)
-        assert front["license"] == licence.lower().replace(" ", "-") and "license_name" not in front
-    front = model_card.indexed({"corpus": "owned", "run": "r"}, "Ours: all", None)
-    assert (front["license"], front["license_name"]) == ("other", '"Ours: all"')
-
-
-def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(project, monkeypatch):
-    project.write({"run": {"corpus": "demo", "model": "tiny"}})
-    monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(model_card, "load", lambda: project.params)
-    known, folder = read_json(project.results / "run.json"), Path("models/run/average")
-    known["translations"]["settings"] = {"averaging": {"averaged_steps": [7]}, "decoding": vars(PAPER)}
-    write_json(project.results / "run.json", known)
-    model = ModelConfig(**known["training"]["settings"]["model"])
-    write_settings(folder, model, 90, "0" * 64)
-    write_json(folder / "text.json", {"languages": ["en", "de"], "entities": True, "nfc": False, "punctuation": False})
-
-    def card(folder: Path = folder, step: int = 7, kind: str = "marian", decoding=PAPER, **stale: bool) -> str:
-        return model_card.card(folder, {"averaged_steps": [step]}, kind, decoding, **stale)
-
-    assert "| bleu-13a | 30.00 | 29.00 to 31.50 |" in card() and "Licence: MIT" in card()
-    assert "has to be normalised" in card() and "replaced by their" in card() and "normalisation form C" not in card()
-    different, power = "can differ from those that were scored", dataclasses.replace(PAPER, penalty="power")
-    assert card().index("L^alpha, and") < card().index("30.0") and different not in card(kind="transformer")
-    for settings, kinds in ({}, ()), ({"alpha": 2.0}, ("ctranslate2",)), ({"beam": 1}, ("marian", "ctranslate2")):
-        decoding = dataclasses.replace(power, **settings)
-        assert tuple(kind for kind in FORMATS if different in card(kind=kind, decoding=decoding)) == kinds
-    assert "input is normalised" in card(kind="transformer")
-    copied = shutil.copytree(folder, "other/run/average")
-    others = card(Path(copied)), card(step=8), card(decoding=dataclasses.replace(PAPER, alpha=1.0)), card(stale=True)
-    write_settings(folder, dataclasses.replace(model, h=1), 90, "0" * 64)
-    assert all("No score of these weights" in other and "30.00" not in other for other in (*others, card()))

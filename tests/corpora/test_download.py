@@ -1,35 +1,28 @@
 """The stage download: parts of files and archives, own text, held-out sets and refused settings."""
 
-import argparse
 import gzip
 import hashlib
 import html
 import itertools
-import json
 import lzma
 import shutil
 import unicodedata
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline import download, fetch_set
 from pipeline.download import work
-from pipeline.extras.back_translation import fetch_monolingual
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.params import load
 from pipeline.text import collecting
-from pipeline.text.evaluation import EvaluationSet
 from pipeline.text.fetching import Fetcher
 from pipeline.text.holding_out import hold_out
 from tests.support.packed import build, snapshot, structs, zipped
 from tests.support.projects import ROOT
 from tests.support.refusals import refused
-from tests.support.small_run import write_params_yaml
 from transformer.config.reading import UserError, read
 
 
@@ -294,45 +287,6 @@ HUB = "https://huggingface.co"
 def test_settings_that_cannot_be_are_refused(change, said):
     with refused(said):
         read(DownloadConfig, GOOD | change, "x")
-
-
-def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_their_corpus(here):
-    """Monolingual text is in the target language. The normalised lines are Moses' output for each language.
-
-    The mirror has the files of the corpus, which is on no site, and its archive has those of a set.
-    """
-    for folder in ("mirror", "text"):
-        Path(folder).mkdir()
-    lines = ["“Well”, she said — “it’s late”.", "“Well”, he said — “it’s late”."]
-    english, german = '"Well," she said - "it\'s late."', '"Well", he said - "it\'s late".'
-    members = {f"new.{code}": f"{line}\n".encode() for code, line in zip(("en", "de"), lines)}
-    for name, content in members.items():
-        Path("mirror", name).write_bytes(content)
-    build(here / "text/own.tgz", members)
-    files = {"source": "http://127.0.0.1:1/new.en", "target": "http://127.0.0.1:1/new.de"}
-    own = {"archives": {"own": {"url": "text/own.tgz"}}, "train": files, "dev": files, "test": files}
-    corpus = {"languages": ["en", "de"], "download": own, "normalise": {"punctuation": True}, "vocabulary": {}}
-    params = load(ROOT / "params.yaml")
-    params["corpora"]["mine"], params["machine"]["mirror"] = corpus, "mirror"
-    params["sets"]["new"] = {"corpus": "mine", **files}
-    params["sets"]["packed"] = {"corpus": "mine", "archive": "own", "source": "new.en", "target": "new.de"}
-    back = {"corpus": "mine", "run": "reverse", "tagged": False, "ratio": 1.0, "decoding": {}}
-    params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": files["target"]}}
-    write_params_yaml(Path(), params)
-    report = Path("report.json")
-    download.main(argparse.Namespace(corpus="mine", out=Path("data/raw"), test=Path("data/test"), report=report))
-    assert [counts["kept"] for counts in json.loads(report.read_text())["sets"].values()] == [1, 1, 1]
-    assert Path("data/raw/train.de").read_bytes() == Path("data/test/test.de").read_bytes() == members["new.de"]
-    for name in ("new", "packed"):
-        fetch_set.main(argparse.Namespace(name=name, out=Path("data", name), report=report))
-        assert json.loads(report.read_text())["sets"][name]["kept"] == 1
-        found = EvaluationSet.open(Path("data", name))
-        assert (found.corpus, found.languages) == ("mine", ("en", "de"))
-        assert found.lines("raw") == ([lines[0]], [lines[1]]) and found.lines("normalised") == ([english], [german])
-    out = Path("data/mine-bt")
-    fetch_monolingual.main(argparse.Namespace(name="mine-bt", out=out, report=report))
-    assert {path.name: path.read_text() for path in out.iterdir()} == {"train.de": f"{german}\n"}
-    assert json.loads(report.read_text())["sets"]["monolingual"]["kept"] == 1
 
 
 def test_all_addresses_of_an_archive_are_those_of_one_file(tmp_path):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,9 +24,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from ruamel.yaml import YAML
 
-from pipeline import code, flops, train
+from pipeline import code, train
 from pipeline.commands import accept
-from pipeline.extras.search import tune
 from pipeline.orchestrating import project
 from pipeline.running import hardware, stage
 from pipeline.settings.machine import machine
@@ -34,7 +34,7 @@ from pipeline.settings.selection import run_settings
 from pipeline.text.binarised import describe, write_description
 from pipeline.training import more_steps, workers, workspace
 from tests.support.pairs import Pairs
-from tests.support.projects import ROOT, without_git
+from tests.support.projects import ROOT, STAGES, module_of, without_git
 from tests.support.refusals import refused
 from tests.support.small_run import RUN, Training, write_data
 from tests.support.trainers import files
@@ -113,7 +113,7 @@ def test_the_last_checkpoints_are_published_even_if_a_kill_left_more_and_nothing
 # Changes during a stage, after which DVC would record the new settings, data or code for outputs of the old ones
 
 DATA, VOCABULARY = Path("data/demo/binarised"), Path("data/demo/vocabulary.model")
-SCRIPTS = {"train": train.main, "tune": tune.main, "flops": flops.main}
+SCRIPTS = {name: import_module(module_of(name)).main for name in ("train", "tune", "flops") if name in STAGES}
 READ = {"train": DATA, "tune": DATA, "flops": Path("scores/corpora/demo")}
 
 

@@ -121,6 +121,13 @@ def test_rooms_of_the_pipeline_import_one_way():
     assert asking & of_core == {"collect", "report"}, "an edit of an extra makes no training stale"
 
 
+def test_only_the_tests_of_extras_import_extras():
+    """A deleted extra takes its own tests with it, and no others."""
+    paths = {path for name in ("tests", "benchmarks") for path in (ROOT / name).rglob("*.py")}
+    importing = [path for path in paths if re.search(r"^(from|import) pipeline\.extras\.", path.read_text("utf-8"), re.M)]
+    assert importing and [path for path in importing if not path.is_relative_to(ROOT / "tests/extras")] == []
+
+
 # DVC and Snakemake together
 
 

@@ -1,8 +1,10 @@
 """Back-translation: the settings, the mixture, and the stages under Snakemake and DVC."""
 
+import argparse
 import copy
 import gzip
 import hashlib
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline import download, fetch_set
+from pipeline.extras.back_translation import fetch_monolingual
 from pipeline.extras.back_translation.augment import Synthetic, mix, repeated
 from pipeline.extras.back_translation.back_translate import work
 from pipeline.extras.back_translation.fetch_monolingual import write_raw
@@ -21,12 +25,16 @@ from pipeline.settings.params import load
 from pipeline.settings.selection import bpe_dropout
 from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.text.binarised import SIDES, BinarisedSet
+from pipeline.text.evaluation import EvaluationSet
 from pipeline.text.fetching import Fetcher
 from pipeline.text.normalising import Filter, normalise_set
 from pipeline.text.sets import progress
 from pipeline.text.words import WordTable
 from tests.support.back_translations import VALUE, entry, with_runs
+from tests.support.packed import build
+from tests.support.projects import ROOT
 from tests.support.refusals import refusals, refused, spoilt
+from tests.support.small_run import write_params_yaml
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import UNK
 from transformer.decoders.steps import Translation
@@ -334,3 +342,42 @@ def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(proje
         if first == {"back_translate"}:
             assert set(project.planned()) == mixed | named("demo-bt", *BACK[1:])
         (project.root / "params.yaml").write_text(text)
+
+
+def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_their_corpus(here):
+    """Monolingual text is in the target language. The normalised lines are Moses' output for each language.
+
+    The mirror has the files of the corpus, which is on no site, and its archive has those of a set.
+    """
+    for folder in ("mirror", "text"):
+        Path(folder).mkdir()
+    lines = ["“Well”, she said — “it’s late”.", "“Well”, he said — “it’s late”."]
+    english, german = '"Well," she said - "it\'s late."', '"Well", he said - "it\'s late".'
+    members = {f"new.{code}": f"{line}\n".encode() for code, line in zip(("en", "de"), lines)}
+    for name, content in members.items():
+        Path("mirror", name).write_bytes(content)
+    build(here / "text/own.tgz", members)
+    files = {"source": "http://127.0.0.1:1/new.en", "target": "http://127.0.0.1:1/new.de"}
+    own = {"archives": {"own": {"url": "text/own.tgz"}}, "train": files, "dev": files, "test": files}
+    corpus = {"languages": ["en", "de"], "download": own, "normalise": {"punctuation": True}, "vocabulary": {}}
+    params = load(ROOT / "params.yaml")
+    params["corpora"]["mine"], params["machine"]["mirror"] = corpus, "mirror"
+    params["sets"]["new"] = {"corpus": "mine", **files}
+    params["sets"]["packed"] = {"corpus": "mine", "archive": "own", "source": "new.en", "target": "new.de"}
+    back = {"corpus": "mine", "run": "reverse", "tagged": False, "ratio": 1.0, "decoding": {}}
+    params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": files["target"]}}
+    write_params_yaml(Path(), params)
+    report = Path("report.json")
+    download.main(argparse.Namespace(corpus="mine", out=Path("data/raw"), test=Path("data/test"), report=report))
+    assert [counts["kept"] for counts in json.loads(report.read_text())["sets"].values()] == [1, 1, 1]
+    assert Path("data/raw/train.de").read_bytes() == Path("data/test/test.de").read_bytes() == members["new.de"]
+    for name in ("new", "packed"):
+        fetch_set.main(argparse.Namespace(name=name, out=Path("data", name), report=report))
+        assert json.loads(report.read_text())["sets"][name]["kept"] == 1
+        found = EvaluationSet.open(Path("data", name))
+        assert (found.corpus, found.languages) == ("mine", ("en", "de"))
+        assert found.lines("raw") == ([lines[0]], [lines[1]]) and found.lines("normalised") == ([english], [german])
+    out = Path("data/mine-bt")
+    fetch_monolingual.main(argparse.Namespace(name="mine-bt", out=out, report=report))
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"train.de": f"{german}\n"}
+    assert json.loads(report.read_text())["sets"]["monolingual"]["kept"] == 1
