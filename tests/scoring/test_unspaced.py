@@ -47,7 +47,9 @@ def test_the_headline_is_sacrebleu_s_with_a_tokeniser_of_the_language(language):
     assert of_test_set({"metrics": table})["test_sacrebleu"] == table[headline(language)]["score"]
 
 
-@pytest.mark.parametrize("code", ["khm", "lao", "mya_Mymr", "bod", "dzo_Tibt", "yue_Hant", "wuu", "lzh", "shn", "vi-Hani"])
+@pytest.mark.parametrize(
+    "code", ["khm", "lao", "mya_Mymr", "bod", "dzo_Tibt", "yue_Hant", "wuu", "lzh", "shn", "vi-Hani", "ii", "tdd", "blt"]
+)
 def test_the_script_decides_whether_words_are_separated(code):
     assert headline(code) == "bleu-char"
     assert headline(f"{code[:3].rstrip('-')}-Latn") == headline("vie") == headline("xx") == headline("") == "bleu-13a"
