@@ -43,8 +43,8 @@ WORDS = {
         "Sur À Au Aux Pour Par Avec Son Sa Ses Mon Ma Mes Leur Quand Si Qui Que Où Comment Pourquoi Ensuite Après",
     ),
     "es": Words(
-        "sr sra sres srta dr dra dres D Dña prof profa lic ing arq gral cnel cap tte sto sta fr mons Ud Uds Vd Vds "
-        "p.ej ej EE aprox avda av",
+        "sr sra sres srta dr dra dres D Dña excmo excma ilmo ilma prof profa lic ing arq gral cnel cap tte sto sta fr mons "
+        "Ud Uds Vd Vds p.ej ej EE aprox avda av",
         "etc Cía S.A EE.UU a.C d.C a.m p.m núm pág págs art vol ed tel",
         "n",
         "El La Los Las Un Una Lo Él Ella Ellos Ellas Nosotros Yo Tú Usted Se Me Te Su Sus Mi Mis Este Esta Estos Esto "
@@ -152,7 +152,8 @@ WORDS = {
         "nr art pag p alin vol sec",
         "El Ea Ei Ele Noi Eu Tu Voi Un O Acest Această Dar Și Apoi În La Pe Cu De Când Dacă Nu Da Ce Cine Unde Cum",
     ),
-    "hi": Words(  # of the scripts of India
+    "hi": Words(  # of the scripts of India; initials are called as in English
+        "बी सी डी एफ जी एच आई जे के एल एम एन पी क्यू आर एस टी यू वी डब्ल्यू एक्स वाई ज़ेड "
         "डॉ डा श्री श्रीमती प्रो पं सं कु मो रु ई.पू ডা ড শ্রী ડૉ ડો શ્રી ਡਾ ਸ੍ਰੀ திரு திருமதி డా శ్రీ ಡಾ ಶ್ರೀ ഡോ ശ്രീ",
     ),
     "sk": Words(
@@ -161,7 +162,7 @@ WORDS = {
     ),
     "sl": Words("dr prof doc mag inž sv npr tj t.i oz ul cf prim", numbered="št str čl tč"),
     "hr": Words(  # and Serbian, in both scripts
-        "dr prof doc mr dipl ing inž sv gosp gđa gđica npr tj tzv odn ul akad "
+        "dr sc iur prof doc mr dipl ing inž sv gosp gđa gđica npr tj tzv odn ul akad "
         "др проф доц мр дипл инж св госп гђа гђица нпр тј тзв одн ул акад",
         numbered="br str čl st бр стр чл ст",
     ),

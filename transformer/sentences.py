@@ -30,7 +30,8 @@ LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX
 ROMAN = re.compile(r"[IVXLC]{2,}")
 NEAR = 64  # characters before and after a mark that are looked at
 # Languages with ordinals such as `3.`, with words without a vowel, and with no space between sentences
-ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu")
+ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu|ko")
+YEAR_FIRST = re.compile("hu|ko")  # dates such as 2020. 05. 03.
 VOWELLESS = re.compile("cs|sk|sl|hr|sr|bs|mk|bg")
 UNSPACED = re.compile("zh|yue|wuu|lzh|nan|hak|gan|hsn|ja")
 
@@ -94,7 +95,8 @@ def point_ends(before: str, word: str, code: str) -> bool:
     if any(name in never for name in names) or (counted and (number or ROMAN.fullmatch(word))):
         return False
     if last.isdigit() or ROMAN.fullmatch(last):
-        ordinal = ORDINALS.fullmatch(code) and (len(last) < 3 or not last.isdigit())
+        of_date = number and YEAR_FIRST.fullmatch(code)
+        ordinal = ORDINALS.fullmatch(code) and (len(last) < 3 or not last.isdigit() or of_date)
         return starts or not ordinal
     return starts or not (any(name in others for name in names) or abbreviated(last, code))
 
