@@ -158,16 +158,16 @@ def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
 
     Those of the very code come first, then other variants of the language, those in its usual script first.
     """
-    return next((found for wanted in (languages, ("source", "target")) if all(found := places(tuple(names), wanted))), [])
+    bare = tuple(name.removeprefix("sentence_") for name in names)  # sentence_deu_Latn in FLORES-200
+    return next((found for wanted in (languages, ("source", "target")) if all(found := places(bare, wanted))), [])
 
 
 @functools.lru_cache(maxsize=1024)
 def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
-    """Those of each side in `names`, as `named` says. A text of the other side's very code is not of this side."""
     held, wanted = [tag(name) for name in names], [tag(code) for code in languages]
 
     def fits(at: int, own: str) -> bool:
-        return held[at] == own or (held[at] not in wanted and means(names[at], own))
+        return held[at] == own or (held[at] not in wanted and means(names[at], own))  # not the other side's
 
     found = [
         sorted((held[at] != own, script_of(name) != script_of(own), at) for at, name in enumerate(names) if fits(at, own))

@@ -162,6 +162,7 @@ REGIONS = {
     "tsv": table([("DE", "pt-BR"), ("b", "a")]),
     "jsonl": objects([{"pt-BR": "a", "de": "b", "translation": None}]),
     "tmx": tmx([[("PT_br", "a"), ("pt-PT", "x"), ("de", "b")]]),
+    "parquet": parquet({"id": [1], "sentence_deu_Latn": ["b"], "sentence_por_BR": ["a"]}),
 }
 
 
