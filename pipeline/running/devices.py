@@ -70,7 +70,7 @@ def claim_for(stage: str, params: Mapping[str, Any]) -> None:
 
 def definitions() -> dict[str, Any]:
     """Return the stages of dvc.yaml by name, or {} if there is no dvc.yaml. Raises UserError for a damaged one."""
-    return parsed(STAGES, STAGES.read_bytes())["stages"] if STAGES.exists() else {}
+    return within(parsed(STAGES, STAGES.read_bytes()), "stages") or {} if STAGES.exists() else {}
 
 
 def needed(stage: str, params: Mapping[str, Any]) -> int:

@@ -23,7 +23,7 @@ from ruamel.yaml import YAML, YAMLError
 from pipeline.orchestrating import lock_files, single
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
-from pipeline.running import hardware, merges, stage
+from pipeline.running import devices, hardware, merges, stage
 from tests.support.projects import ROOT, without_git
 from tests.support.refusals import refused
 from tests.support.stubs import StubProject
@@ -138,6 +138,8 @@ def test_the_line_of_dvc_yaml_that_a_merge_damaged_is_named(here):
     Path("dvc.yaml").write_text("stages:\n<<<<<<< HEAD\n  one: {cmd: echo}\n=======\n")
     with refused("dvc.yaml, line 2: <<<<<<< is of a merge; resolve the conflict first"), opened() as repo:
         assert repo.index.stages
+    Path("dvc.yaml").write_text("")
+    assert devices.definitions() == {}
 
 
 def test_a_merge_keeps_a_generated_file_whole(here):
