@@ -143,8 +143,12 @@ def test_the_line_of_dvc_yaml_that_a_merge_damaged_is_named(here):
 
 
 def test_a_merge_keeps_a_generated_file_whole(here):
-    """Without .gitattributes, git takes the first line of one side and the last line of the other."""
-    paths, lines = [Path(name) for name in ("dvc.lock", "reports/runs.csv", "results/demo-tiny.json")], list("abcdefg")
+    """Without .gitattributes, git takes the first line of one side and the last line of the other.
+
+    The list of what reports have written is that of both sides: `report` replaces no other file.
+    """
+    listed, lines = Path("reports/files.txt"), list("abcdefg")
+    paths = [Path(name) for name in ("dvc.lock", "reports/runs.csv", "results/demo-tiny.json")]
 
     def git(*words: str, status: int = 0) -> str:
         done = subprocess.run(
@@ -154,7 +158,7 @@ def test_a_merge_keeps_a_generated_file_whole(here):
         return done.stdout
 
     def commit(*changed: str) -> None:
-        for path in paths:
+        for path in (*paths, listed):
             path.parent.mkdir(exist_ok=True)
             path.write_text("\n".join(changed))
         git("add", ".")
@@ -170,6 +174,7 @@ def test_a_merge_keeps_a_generated_file_whole(here):
     git("merge", "theirs", status=1)
     assert git("diff", "--name-only", "--diff-filter=U").split() == [path.as_posix() for path in paths]
     assert {path.read_text() for path in paths} == {"\n".join(["A", *lines[1:]])}
+    assert {"A", "G"} <= {*listed.read_text().split()}
 
 
 # A lock file as DVC writes it. A line that ends a complete output has a bar before it.
