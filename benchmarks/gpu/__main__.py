@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu --part check|train|big [--record NAME]
 
-Needs torch 2.11 or newer, numpy, sentencepiece, safetensors, ruamel.yaml, filelock and tqdm. On a CPU all parts run with a
-small model, to show that they work.
+Needs torch 2.11 or newer, numpy, sentencepiece, safetensors, ruamel.yaml, filelock, langcodes and tqdm. On a CPU
+all parts run with a small model, to show that they work.
 """
 
 import argparse
