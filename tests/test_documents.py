@@ -1,4 +1,4 @@
-"""Links, names and commands in the documents exist, recipes pass the check, and docs/results.md has the report's numbers."""
+"""Links, names and commands in the documents exist, recipes pass the check, and results.md has the report's numbers."""
 
 import copy
 import csv
