@@ -83,7 +83,7 @@ def binarised(
     train, dev = (files_of(text, name, languages) for name in ("train", "dev"))
     dtype = id_type(vocabulary.size)
     if config.bpe_dropout and [*map(int, re.findall(r"\d+", metadata.version("sentencepiece")))] > SAME:
-        warn("this SentencePiece samples other pieces at each start; `pip install sentencepiece==0.2.1` samples the same")
+        warn("this SentencePiece samples other pieces at each start; sentencepiece==0.2.1 samples the same each time")
     with progress(train * config.segmentations + dev) as bar, atomic_folder(place) as out:
         counts = {"train": write_set(out, "train", (training(path, words, bar, config) for path in train), dtype)}
         if config.bpe_dropout:

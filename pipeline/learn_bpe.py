@@ -2,9 +2,9 @@
 
     python -m pipeline.learn_bpe CORPUS --text data/CORPUS/normalised --out data/CORPUS/vocabulary.model
 
-Reads both sides of the training set and writes a SentencePiece model. The model is learnt from `sample_pairs` evenly
-spaced pairs (params.yaml, base.vocabulary or the `vocabulary` of the corpus). It is learnt from all pairs if
-`sample_pairs` is 0 or if the set has no more pairs.
+Reads params.yaml (base.vocabulary, changed by the corpus) and both sides of the training set. Writes a SentencePiece
+model. It is learnt from `sample_pairs` evenly spaced pairs, or from all pairs if `sample_pairs` is 0 or if the set has
+no more pairs.
 """
 
 import argparse

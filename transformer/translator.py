@@ -165,7 +165,7 @@ class Translator(Sources):
         number = 1 if n_best is None else n_best
         if split:
             if prefix or min_length:
-                raise UserError("prefix and min_length are those of one sentence; they are not possible with split")
+                raise UserError("prefix and min_length apply to one sentence; they are not possible with split")
             if n_best is not None or scores or attention or alignment:
                 raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
             joined = translator.joined(list(translator.prepared(lines, split=True)))

@@ -3,10 +3,10 @@
     python -m pipeline.commands.accept RUN|STAGE...
     python -m pipeline.commands.accept --all
 
-What is a change of code, docs/design.md says. The path of the script in the command counts as code.
-A change of `base` or of a model also makes trainings stale whose own settings stay the same. If nothing else has changed,
-this command records in dvc.lock that the present code, command and settings made the outputs. Whether this code would make
-the same ones is for the user to know. A saved training of RUN is resumed with the present code.
+docs/design.md says what counts as a change of code; the path of the script in the command does, too. A change of `base`
+or of a model also makes trainings stale whose own settings stay the same. If nothing else has changed, this command
+records in dvc.lock that the present code, command and settings made the outputs. It does not check whether the present
+code would make the same outputs: the user has to know. A saved training of RUN is then resumed with the present code.
 """
 
 import argparse

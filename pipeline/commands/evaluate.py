@@ -70,7 +70,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
     translator = translator_of(arguments.system, arguments.step)
     for stale in not_done(arguments.system).values() if not is_folder(arguments.system) else []:
-        print(f"evaluate: {stale}; its last model translates", file=sys.stderr)
+        print(f"evaluate: {stale}; the model of its last training translates", file=sys.stderr)
     if translator.text_config is None:
         raise UserError(
             f"{arguments.system}: the model folder has no text.json, so its languages are unknown; "

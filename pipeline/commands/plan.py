@@ -6,8 +6,8 @@
 A training is taken to be as fast, in operations per second, as the last one on this machine. If there was none, a product
 of matrices is timed for less than a second. The other stages are counted, and take minutes. Changes no file of git.
 
-The lengths of a corpus come from the report of binarise. Until the corpus is built, they are those of WMT14. Lengths are in
-pieces, EOS included.
+The lengths of sentences, in pieces with EOS, come from the report of `binarise`. Until the corpus is built, those of
+WMT14 are used.
 """
 
 import argparse

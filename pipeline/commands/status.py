@@ -66,7 +66,7 @@ def states(*ignored: str) -> list[State]:
     try:
         code.write()
     except UserError as error:
-        print(f"code is taken as it was recorded: {error}", file=sys.stderr)
+        print(f"the present code cannot be read, so the recorded code is compared: {error}", file=sys.stderr)
     found: dict[str, State] = {}
     with opened(locked=False) as repo:
         graph, written = repo.index.graph, writing()

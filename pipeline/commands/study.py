@@ -1,7 +1,7 @@
 """List the studies of studies.yaml, or write the blocks of one into params.yaml, for the next `snakemake` or `dvc repro`.
 
-python -m pipeline.commands.study            lists the studies
-python -m pipeline.commands.study NAME       selects a study
+    python -m pipeline.commands.study            lists the studies
+    python -m pipeline.commands.study NAME       selects a study
 
 Selecting rewrites the blocks of a study and corpora_in_use, and changes nothing else in params.yaml. The lines of these
 blocks that are in no study are removed and named.
@@ -82,7 +82,7 @@ def main(arguments: argparse.Namespace) -> None:
     selected, removed = select(text, arguments.name), lost(with_studies(params.parse(text)), arguments.name)
     write_file(path.resolve(), selected)  # a link stays a link
     if removed:
-        print(f"removed from {path}, and in no study of {STUDIES}: {', '.join(removed)}")
+        print(f"removed from {path}; these entries are in no study of {STUDIES}: {', '.join(removed)}")
     print(f"{path} selects {arguments.name}: `snakemake --cores all` or `dvc repro` builds it, `make plan` estimates it")
 
 

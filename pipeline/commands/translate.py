@@ -8,8 +8,8 @@ Without --n-best, each line of input gives one line of output. An empty line has
 columns: the number of the input line (--n-best), the score (--scores), the translation, and the alignment (--alignment) in
 Pharaoh's format: i-j aligns source word i with target word j, counted from 0.
 
-The model is trained on sentences. It may translate only a part of a line with several; the first such line is named, and
---split translates each sentence by itself. So is the first sentence that is longer than those of the training.
+The model is trained on sentences, and may translate only a part of a line with several. A warning names the first such
+line, or the first sentence that is longer than those of the training. --split translates each sentence by itself.
 
 Lines are read in blocks and translated in batches of similar length, so memory does not grow with the input. The first
 line that is not UTF-8, or too long for a batch, ends the translation; the lines before it are translated.
@@ -137,7 +137,7 @@ def main(arguments: argparse.Namespace) -> int | None:
     translator = translator_of(arguments.run, arguments.step)
     translator.say = partial(print, "translate:", file=sys.stderr)
     if translator.text_config is None:
-        print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)
+        print("translate: the model folder has no text.json, so the input is not normalised", file=sys.stderr)
     try:
         with naming("standard output"):
             work(translator, arguments)

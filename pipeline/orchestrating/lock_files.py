@@ -40,7 +40,7 @@ def entries(content: bytes) -> dict[str, Any]:
     read = parsed(LOCK, content)
     stages = (read.get("stages") if isinstance(read, dict) else read) or {}
     if not isinstance(stages, dict):
-        raise UserError(f"{LOCK}, line 1: stages, with a mapping, are expected; {MENDED}")
+        raise UserError(f"{LOCK}, line 1: `stages` with a mapping is expected; {MENDED}")
     return stages
 
 

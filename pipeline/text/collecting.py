@@ -59,7 +59,7 @@ def collect(
         train = counts["train"]
         train["kept"] = hold_out(folder, languages, train["read"], held)
         more = train["read"] - train["kept"] - sum(held.values())
-        say(f"held out of train, evenly spread: {held}; {more:,} more pairs with the same sources are removed from it")
+        say(f"held out of train, evenly spread: {held}; {more:,} more pairs with these sources are removed from train")
         counts |= {name: {"read": size, "kept": size} for name, size in held.items()}
         train["dropped"] = {"same_source": more}
     return counts

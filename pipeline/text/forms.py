@@ -69,7 +69,8 @@ def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
     beginning = stream.head.decode(errors="ignore").encode()  # without half of a character at the end
     if stream.head.startswith(beginning) and not mark and len(beginning.decode("ascii", "ignore")) + 9 < len(beginning):
         raise UserError(
-            f"{stream.label} is UTF-8, not {encoding}; encoding: [utf-8, {encoding}] names both, iconv converts one"
+            f"{stream.label} is UTF-8, not {encoding}; if the other side is {encoding}, write `encoding: [utf-8, "
+            f"{encoding}]`, or convert that side by iconv"
         )
     return checked((text.encode() for text in codecs.iterdecode(stream, encoding)), stream.label, encoding)
 
@@ -133,8 +134,8 @@ def pairs(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target.
 
-    If a row has several variants of a language, that of the very code is taken, else the first that is not empty. The
-    number of these rows is said on stderr, and added to `noted`.
+    If a row has several variants of a language, the one with the very code is taken, otherwise the first that is not empty.
+    The number of these rows is said on stderr, and added to `noted`.
     """
     several, variants = 0, dict[str, None]()
     for number, names, texts in ROWS[form](path, languages, encoding):
@@ -150,7 +151,7 @@ def pairs(
         yield source, target
     if several:
         said = f"{path}: {several:,} rows or units have several texts for one language ({', '.join(variants)})"
-        say(f"{said}; that of the code in `languages` is used, else the first that is not empty")
+        say(f"{said}; the one with the code in `languages` is used, otherwise the first that is not empty")
 
 
 def named(names: Sequence[str], languages: Languages) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Export a trained model for use without this project.
 
-    python -m pipeline.extras.export.__main__ RUN OUT --format marian|ctranslate2|transformer [--push NAME]
+    python -m pipeline.extras.export RUN OUT --format marian|ctranslate2|transformer [--step N] [--push NAME]
 
-RUN is a run of params.yaml or a model folder, which the stage `average` wrote.
+RUN is a run of params.yaml or a model folder that the stage `average` wrote. --step takes the checkpoint of this step.
 
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
 ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
@@ -239,8 +239,8 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = stage.parser("export", __doc__)
     parser.add_argument("run", help=NAMED)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, help="a folder that does not exist yet")
     parser.add_argument("--step", **STEP)
-    parser.add_argument("--format", choices=FORMATS, required=True)
+    parser.add_argument("--format", choices=FORMATS, required=True, help="the library that reads the folder")
     parser.add_argument("--push", metavar="NAME", help="a repository of the Hugging Face Hub, such as me/demo-tiny")
     stage.run(main, parser, checked=False)

@@ -3,8 +3,9 @@
     python -m pipeline.extras.reverse_scores.reverse_score NAME --model models/RUN/average --set data/sets/SET \\
         --decodings scores/decodings --out scores/reverse_scores/NAME.json
 
-A model of the reverse direction gives log p(source | translation) for each sentence and each decoding of the set, in
-float32. Writes these values, and log p(source | reference) for comparison.
+Reads params.yaml (base.decoding, reverse_scores.NAME, decodings), the model folder, the evaluation set and the
+translations in --decodings. The model, of the reverse direction, gives log p(source | translation) for each sentence
+and each decoding of the set, in float32. Writes these values, and log p(source | reference) for comparison.
 """
 
 import argparse

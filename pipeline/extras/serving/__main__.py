@@ -1,6 +1,6 @@
 """Serve a page and an HTTP interface that translate with a trained model.
 
-    python -m pipeline.extras.serving.__main__ RUN --port 8000   (make page RUN=...)
+    python -m pipeline.extras.serving RUN [--host ADDRESS] [--port PORT] [--name HOST]   (make page RUN=...)
 
 RUN is a run of params.yaml, whose model is models/RUN/average, or a model folder. Prints the address and serves until
 Ctrl-C. docs/how-to/use.md lists the addresses and limits of the interface.

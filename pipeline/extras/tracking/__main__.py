@@ -1,6 +1,8 @@
-"""Copy the scores of runs and searches to MLflow, for example of all to fill a new store.
+"""Copy the scores of runs and searches to MLflow, for example to fill a new store.
 
-python -m pipeline.extras.tracking.__main__ [PATH...]       folders of runs and files of searches, otherwise all of scores/
+    python -m pipeline.extras.tracking [PATH...]
+
+PATH is the folder of a run or the file of a search in scores/. Without a PATH, all of scores/ is copied.
 """
 
 import argparse
@@ -41,5 +43,5 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = stage.parser("track", __doc__)
     parser.add_argument("--after-input", action="store_true", help="read the files once standard input has ended")
-    parser.add_argument("paths", type=Path, nargs="*", metavar="PATH")
+    parser.add_argument("paths", type=Path, nargs="*", metavar="PATH", help="scores/RUN or scores/searches/NAME.json")
     stage.run(main, parser, checked=False)

@@ -72,5 +72,5 @@ def mirroring(path: Path) -> contextlib.AbstractContextManager:
 
 
 def warn(reason: str) -> None:
-    remedy = "the stage continues; run `python -m pipeline.extras.tracking.__main__` later to mirror its results"
+    remedy = "the stage continues; run `python -m pipeline.extras.tracking` later to mirror its results"
     progress.warn(f"tracking: {reason}; {remedy}")

@@ -251,7 +251,7 @@ def test_a_store_that_fails_repeatedly_is_reported_once(project, monkeypatch, ca
     trainings.follow("tiny", log, json.dumps(DESCRIPTION), reading)
     os.close(reading)
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.extras.tracking.__main__" in said
+    assert said.count("\n") == 1 and "database is locked" in said and "`python -m pipeline.extras.tracking`" in said
     holder.rollback()
     live(log, last=True)
     assert content()[0]["points"] == points_of(records(40))
@@ -348,7 +348,7 @@ def add(found: dict) -> None:
 
 
 def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(project):
-    for _ in range(2):  # again, as `pipeline.extras.tracking.__main__` does
+    for _ in range(2):  # again, as `pipeline.extras.tracking` does
         add(result())
     parent, *trials = content("small")
     assert [run["name"] for run in trials] == [f"small: trial {number}" for number in range(4)]
