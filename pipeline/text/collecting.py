@@ -18,7 +18,7 @@ from pipeline.text.fetching import Fetcher
 from pipeline.text.forms import named, pairs, text
 from pipeline.text.holding_out import hold_out
 from pipeline.text.letters import swapped
-from pipeline.text.plain import notice, notice_names
+from pipeline.text.plain import FIRST, notice, notice_names
 from pipeline.text.sets import lines_of
 from pipeline.text.tables import chosen_pairs
 from transformer.config.reading import UserError
@@ -175,7 +175,7 @@ def of_two_languages(sides: Sequence[Iterator[bytes]], labels: Sequence[str], la
     found = {"segmented" for chunk, label in dict(zip(first, labels)).items() if notice(chunk, label)}
     if notice_names(first, " and ".join(dict.fromkeys(labels)), languages):
         found.add("named")
-    if swapped([chunk[: 1 << 16].decode(errors="ignore") for chunk in first], languages):
+    if swapped([chunk[:FIRST].decode(errors="ignore") for chunk in first], languages):
         found.add("swapped")
         said = f"the source ({labels[0]}) looks like {languages[1]} and the target ({labels[1]}) like {languages[0]}"
         say(f"{said}, but the languages are [{', '.join(languages)}]; swap the sides or the languages")

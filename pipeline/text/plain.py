@@ -34,6 +34,7 @@ OTHERS = {
     rb"(\d+-\d+( \d+-\d+)*\n){2,}[^\n]*\Z": "word alignments; text is expected",
     rb"([^\t\n]*\t[^\n]*\n){2,}[^\n]*\Z": "a table with tabs; {{tsv: {0}}} reads both sides",
 }
+FIRST = 1 << 16  # bytes of a text, by which it is judged
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
 MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
 # ISO 2022 writes Chinese, Japanese and Korean in 7 bits, between these sequences
@@ -77,7 +78,7 @@ def notice(beginning: bytes, label: str) -> bool:
 
     If so, say it on stderr.
     """
-    lines, found = [line for line in beginning.decode(errors="ignore").split("\n") if line.strip()], False
+    lines, found = [line for line in beginning[:FIRST].decode(errors="ignore").split("\n") if line.strip()], False
     for mark, undo in PIECES.items():
         marked = [line.strip() for line in lines if re.search(mark, line)]
         if many := len(marked) > ENOUGH * len(lines):
