@@ -23,7 +23,7 @@ def require_resolved(path: Path, content: bytes) -> None:
     """Raise UserError, with the line, if a file has a conflict marker of git."""
     if found := re.search(rb"^(<{7} .*|\|{7} .*|={7}|>{7} .*)\r?$", content, re.MULTILINE):
         line, marker = content.count(b"\n", 0, found.start()) + 1, found[1][:7].decode()
-        raise UserError(f"{path}, line {line}: {marker} is of a merge; resolve the conflict first")
+        raise UserError(f"{path}, line {line}: {marker} is a conflict marker of git; resolve the conflict first")
 
 
 def require_all_resolved() -> None:

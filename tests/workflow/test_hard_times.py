@@ -126,7 +126,7 @@ def test_a_dvc_lock_that_was_written_in_part_is_put_back_and_a_dry_run_writes_no
 def test_a_merge_resolved_by_half_stops_every_tool_before_it_writes_the_file_anew(project):
     path = project.root / "results/demo-tiny.json"
     path.write_text(merged := path.read_text() + ">>>>>>> theirs\n")
-    says = f"results/demo-tiny.json, line {merged.count(chr(10))}: >>>>>>> is of a merge"
+    says = f"results/demo-tiny.json, line {merged.count(chr(10))}: >>>>>>> is a conflict marker of git"
     assert says in project.run("snakemake", "--cores", "2", status=1)
     assert says in project.run("dvc", "repro", status=255)
     assert path.read_text() == merged
@@ -136,7 +136,7 @@ def test_the_line_of_dvc_yaml_that_a_merge_damaged_is_named(here):
     without_git(here)
     Path("text").mkdir()
     Path("dvc.yaml").write_text("stages:\n<<<<<<< HEAD\n  one: {cmd: echo}\n=======\n")
-    with refused("dvc.yaml, line 2: <<<<<<< is of a merge; resolve the conflict first"), opened() as repo:
+    with refused("dvc.yaml, line 2: <<<<<<< is a conflict marker of git; resolve the conflict first"), opened() as repo:
         assert repo.index.stages
     Path("dvc.yaml").write_text("")
     assert devices.definitions() == {}
@@ -238,9 +238,9 @@ HALF = CONTENT[CONTENT.index("  two:") :]
 @pytest.mark.parametrize(
     ("edited", "says"),
     [
-        (CONTENT + "=======\n", "dvc.lock, line 32: ======= is of a merge; resolve the conflict first"),
-        (CONTENT + ">>>>>>> theirs\n", "dvc.lock, line 32: >>>>>>> is of a merge"),
-        (f"<<<<<<< HEAD\n{CONTENT}", "dvc.lock, line 1: <<<<<<< is of a merge"),
+        (CONTENT + "=======\n", "dvc.lock, line 32: ======= is a conflict marker of git; resolve the conflict first"),
+        (CONTENT + ">>>>>>> theirs\n", "dvc.lock, line 32: >>>>>>> is a conflict marker of git"),
+        (f"<<<<<<< HEAD\n{CONTENT}", "dvc.lock, line 1: <<<<<<< is a conflict marker of git"),
         (CONTENT + HALF, "dvc.lock, line 32: found duplicate key"),
         (CONTENT + HALF[: len(HALF) // 2], "dvc.lock, line 32: found duplicate key"),
         (CONTENT.replace("  two:", "  zero:")[:-9], "dvc.lock, line 31: the file ends within zero"),
@@ -280,7 +280,7 @@ def test_an_error_in_writing_dvc_lock_leaves_it_as_it_was(here):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{\n  "a": 1,\n=======\n  "b": 2\n}\n', "line 3: ======= is of a merge"),
+        ('{\n  "a": 1,\n=======\n  "b": 2\n}\n', "line 3: ======= is a conflict marker of git"),
         ('{\n  "a": 1,\n  "b": 3,\n  "a": 2\n}\n', "line 4: found duplicate key"),
         ('{\n  "a": 1\n  "b": 2\n}\n', "line 3: Expecting ',' delimiter"),
     ],
