@@ -84,7 +84,7 @@ class Training:
         process = subprocess.Popen(
             [sys.executable, "-m", *COMMAND],
             cwd=self.folder,
-            env=ENVIRONMENT,
+            env=os.environ | {key: ENVIRONMENT[key] for key in ("PYTHONPATH", "MLFLOW_TRACKING_URI")},
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
