@@ -1,8 +1,8 @@
 """What stages warn of: sentences made from the counts in their files in scores/.
 
 The counts are outputs, so a stage that DVC restores warns as one that ran. The terminal prints the sentences under the
-stage's line, and the report shows them first. A new count is an entry of REASONS, OF_PARTS
-or OF_ROWS, or a line of `of_set`.
+stage's line, and the report shows them first. A new count is an entry of REASONS, OF_PARTS or OF_ROWS, or a
+line of `of_set`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 COMPOUND = ROOT / "tests/data/compound-bleu"  # 30 translations, their references, and what Moses' scripts make of both
 HYPOTHESES, REFERENCES = ((COMPOUND / name).read_text(encoding="utf-8").split("\n")[:-1] for name in ("hyp.de", "ref.de"))
 # Of a process that runs the code of the project in another folder
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"}
+OF_TESTS = {"PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"}
+ENVIRONMENT = os.environ | OF_TESTS
 STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
 FILES = (

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from pipeline.settings.params import load
 from pipeline.text.binarised import id_type, write_description, write_side
 from tests.support.pairs import Pairs
-from tests.support.projects import ENVIRONMENT, ROOT
+from tests.support.projects import OF_TESTS, ROOT
 from transformer.files import sha256
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}
@@ -84,7 +84,7 @@ class Training:
         process = subprocess.Popen(
             [sys.executable, "-m", *COMMAND],
             cwd=self.folder,
-            env=os.environ | {key: ENVIRONMENT[key] for key in ("PYTHONPATH", "MLFLOW_TRACKING_URI")},
+            env=os.environ | OF_TESTS,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
