@@ -86,6 +86,39 @@ am እሱ መጣ።| ከዚያ ሄደ።| ለምን?
 th เขามา แล้วเธอก็ไป
 my သူလာတယ်။| သူမသွားတယ်။
 km គាត់មក។| នាងទៅ។
+en The paper (Smith et al., 2019) has it.| See Sect. 4.2 and Arts. 5 and 6.| Wait‽| Go.| Ver. 2 is out.| Reg. No. 5.
+de Vgl. Meyer et al. (2019), Hausnr. 5, Tab. 4 und Pos. 6.| Nimm Nr. 7.| Danke.| Am 7. Dezember.
+fr Voir coll. 3, tab. 4, tél. 5 et réf. 6 (al. 7).| Merci.
+es Ver fig. 3, apdo. 4, párr. 5 y sec. 6.| Los JJ. OO. de 1992.| Bien.
+it Vedi tab. 3, co. 4, lett. a), all. 5 e artt. 6 e 7.| Bene.
+pt Ver fig. 3, inc. 4, eq. 5 e ref. 6.| Bem.
+nl Zie fig. 3, tab. 4, afb. 5 en tel. 6.| Goed.
+sv Se fig. 3, tab. 4, bil. 5, art. 6 och tel. 7.| Bra.
+da Jf. art. 3, stk. 4, fig. 5 og tlf. 6.| Godt.
+nb Jf. art. 3, fig. 4, tab. 5 og tlf. 6.| Bra.
+fi Ks. kuv. 3, taul. 4, art. 5 ja puh. 6.| Hyvä.| Hän tulee klo 10.| Odota.
+pl Zob. tab. 3, rozdz. 4, zał. 5, ryc. 6 i tel. 7.| Kosztuje 5 zł.| Tanio.
+cs Viz čl. 3, písm. a), kap. 4, roč. 5 a tel. 6.| Stálo to 5 Kč.| Levné.| Viz s. 5.| Tam.
+sk Pozri písm. a), tab. 3, kap. 4 a tel. 5.| Dobre.
+sl Glej sl. 3, odst. 4, tab. 5 in str. 6.| Dobro.
+hr Vidi sl. 3, tab. 4, čl. 5. Zakona i tel. 6.| Dobro.
+hu Lásd táb. 3, fej. 4 és tel. 5.| Jó.
+ro Vezi fig. 3, cap. 4, lit. a) și ap. 5.| Bine.
+ru См. разд. 3, прил. 4, тел. 5 и изд. 6.| Были груши и т. д.| Потом все ушли.
+uk Див. розд. 3, дод. 4, тел. 5 і стор. 6.| Так.
+bg Вж. фиг. 3, табл. 4, гл. 5 и тел. 6.| Има круши и т.н.| После излязоха.
+el Βλ. εικ. 3, κεφ. 4, άρθρ. 5 και παρ. 6.| Έχει μήλα κ.λπ.| Μετά φύγαμε.
+tr Bkz. şek. 3, tab. 4, böl. 5 ve tel. 6.| İyi.
+lt Žr. pav. 3, lent. 4 ir tel. 5.| Yra kriaušių ir t. t.| Tada išėjome.
+lv Sk. att. 3, tab. 4 un tālr. 5.| Labi.
+et Vt. joon. 3, tab. 4 ja tel. 5.| Hea.
+mt Ara l-Art. 3 u fig. 4.| Tajjeb.
+af Mnr. Botha en mev. Smit kom.| Hulle gaan.
+is Sjá bls. 5.| Gott.
+ta பேரா. குமார் வந்தார்.| அவர் போனார்.
+hy Նա եկավ:| Հետո գնաց:
+bo ང་འགྲོ།| ཁྱོད་སྡོད། །|ཀ།
+zh “走吧。”|“好。”|他们走了。
 xx Dr. Who came.| He left ♪ and sang.| ♪ La la!| ♪ Oh
 """
 TABLE = [line.split(" ", 1) for line in CASES.strip().split("\n")]
@@ -106,9 +139,17 @@ TEXT = st.text(st.sampled_from('aB1 .!?…;:,“”»«"()\n\r\u2028।。؟\u00
 def test_what_is_divided_loses_nothing(text, language):
     assert "".join(sentences(text, language)) == text
     whole = divided(text, lambda line: line, language)
-    assert re.sub(r"\s", "", whole.joined(whole.sentences, "en")) == re.sub(r"\s", "", text)
-    breaks = re.compile("[\n\r\v\f\x85\u2028\u2029]")
-    assert breaks.findall(whole.joined(whole.sentences, "en")) == breaks.findall(text)
+    joined = whole.joined(whole.sentences, "en")
+    assert re.sub(r"\s", "", joined) == re.sub(r"\s", "", text)
+    around = re.compile(r"^\s+|\s*[\n\r\v\f\x85\u2028\u2029]\s*|\s+$")
+    assert around.findall(joined) == around.findall(text)
+
+
+def test_what_stands_around_lines_and_lines_without_words_stay():
+    text = "  # One.\n\n- Two. Two.  \n\t* [x] Three.\n---\n> 3) Four.\r\n\u3000😀\n"
+    upper = divided(text, str.strip, "en")
+    assert upper.sentences == ["One.", "Two.", "Two.", "Three.", "Four."]
+    assert upper.joined(map(str.upper, upper.sentences), "de") == text.upper().replace("[X]", "[x]")
 
 
 def test_long_lines_take_time_in_proportion_to_their_length():

@@ -17,19 +17,20 @@ class Words(NamedTuple):
 
 WORDS = {
     "en": Words(
-        "Dr Mr Mrs Ms Mme Mlle Prof Sr Sra Messrs Rev Hon Gen Col Maj Capt Cpt Lt Sgt Cpl Cmdr Adm Gov Sen Rep Pres "
+        "Dr Mr Mrs Ms Mme Mlle Prof Sr Sra Messrs Rev Reg Hon Gen Col Maj Capt Cpt Lt Sgt Cpl Cmdr Adm Gov Sen Rep Pres "
         "Supt Insp Mt Ft Ste Fr i.e e.g cf vs viz ca approx incl excl esp resp",
         "etc St Inc Ltd Co Corp Bros Jr Esq Ave Blvd Rd Dept Univ Assn est Ph.D al min max a.m p.m Hwy ed eds",
-        "No Nos no nos Art Fig Figs Sec Vol vol pp Ch Eq Ref Op Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec v",
+        "No Nos no nos Art Arts Sec Secs Sect Sects Vols pp Ch Eq Ref Res Ver ver Ex para paras cl ll n suppl "
+        "Matt Op Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec v",
         "The A An He She It We You They I This That These Those There Here But And So Then When If In On At For My "
         "His Her Its Our Your Their What Who How Why Where After Before Now No Yes However",
     ),
     "de": Words(
         "Dr Prof Hr Hrn Fr Frl Fa Ing Dipl Mag St Sr Kard Bf z.B d.h u.a z.T z.Zt i.d.R m.E o.ä o.Ä i.A i.V u.U v.a s.o "
-        "s.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes geb gest gegr ehem lt gem Hl hl a.d a.M "
+        "s.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes lit geb gest gegr ehem lt gem Hl hl a.d a.M "
         "med phil jur vet rer nat em Dipl.-Ing Dr.-Ing",
         "usw etc u.s.w usf Mio Mrd Std Min Sek Co Jh Jhd Chr v.Chr n.Chr Aufl Hrsg Str",
-        "S Anm Kap Abb Tab Nr Bd Abs Art Ziff Tel Jan Feb Mrz Apr Jun Jul Aug Sep Sept Okt Nov Dez",
+        "S Anm Kap Abb Tab Nr Bd Abs Art Ziff Tel Pos Taf Hausnr Postf Jan Feb Mrz Apr Jun Jul Aug Sep Sept Okt Nov Dez",
         "Der Die Das Den Dem Des Ein Eine Einer Eines Er Sie Es Wir Ich Ihr Dann Danach Da Dort Hier Doch Aber Und "
         "Oder Denn Nun Jetzt Dieser Diese Dieses Sein Seine Ihre Mein Meine Unser In Im Am An Auf Bei Mit Nach Von "
         "Vor Zu Zum Für Als Wenn Weil So Auch Nur Was Wer Wie Wo Warum Man Heute Gestern Morgen Später Kein Keine "
@@ -38,29 +39,29 @@ WORDS = {
     "fr": Words(
         "M MM Mme Mmes Mlle Mlles Dr Pr Me Mgr St Ste cf p.ex c.-à-d c.à.d env av apr vs J.-C",
         "etc Cie éd ann hab",
-        "n no nos p pp t art chap fig vol janv févr avr juil sept oct nov déc",
+        "n no nos p pp t chap tél al coll liv réf éq sect janv févr avr juil sept oct nov déc",
         "Le La Les L Un Une Des Il Elle Ils Elles On Nous Vous Je Tu Ce Cet Cette Ces Mais Et Puis Alors Donc En Dans "
         "Sur À Au Aux Pour Par Avec Son Sa Ses Mon Ma Mes Leur Quand Si Qui Que Où Comment Pourquoi Ensuite Après",
     ),
     "es": Words(
         "sr sra sres srta dr dra dres D Dña excmo excma ilmo ilma prof profa lic ing arq gral cnel cap tte sto sta fr mons "
-        "Ud Uds Vd Vds p.ej ej EE aprox avda av",
-        "etc Cía S.A EE.UU a.C d.C a.m p.m núm pág págs art vol ed tel",
-        "n",
+        "Ud Uds Vd Vds p.ej ej EE JJ FF CC aprox avda av",
+        "etc Cía S.A EE.UU JJ.OO FF.AA CC.AA a.C d.C a.m p.m ed",
+        "n núm pág págs párr lib ref apdo inc ec sec",
         "El La Los Las Un Una Lo Él Ella Ellos Ellas Nosotros Yo Tú Usted Se Me Te Su Sus Mi Mis Este Esta Estos Esto "
         "Ese Esa Eso Pero Y Entonces Luego Después En De Por Para Con Como Cuando Si No Sí Qué Quién Dónde Hoy Ayer",
     ),
     "it": Words(
-        "sig sigg sig.ra sig.na dott dott.ssa dr prof prof.ssa avv ing arch geom rag on gen mons S Ss es p.es ca",
-        "ecc etc S.p.A S.r.l a.C d.C pag pagg art vol cap fig num tel",
-        "n nn p pp sec",
+        "sig sigg sig.ra sig.na dott dott.ssa dr prof prof.ssa avv ing arch geom rag on gen mons S Ss es p.es ca lett",
+        "ecc etc S.p.A S.r.l a.C d.C",
+        "n nn p pp pag pagg cap num sec lib rif co ed eq sez all artt",
         "Il Lo La I Gli Le L Un Uno Una Egli Lui Lei Loro Noi Voi Io Tu Si Ma E Poi Allora Quindi Dopo In Di A Da Con "
         "Su Per Questo Questa Quello Quella Suo Sua Mio Mia Quando Se Non Sì Che Chi Dove Come Oggi Ieri",
     ),
     "pt": Words(
         "sr sra srs srta dr dra prof profa eng arq gen cel cap D exmo exma S sto sta p.ex ex aprox av",
-        "etc Cia Ltda S.A a.C d.C pág págs art vol ed tel núm",
-        "n nº séc",
+        "etc Cia Ltda S.A a.C d.C ed",
+        "n nº séc p pp pág págs núm cap liv ref inc eq sec",
         "O A Os As Um Uma Ele Ela Eles Elas Nós Eu Tu Você Vocês Se Seu Sua Meu Minha Este Esta Isto Esse Essa Isso "
         "Mas E Então Depois Em No Na De Por Para Com Como Quando Não Sim Que Quem Onde Hoje Ontem",
     ),
@@ -68,7 +69,7 @@ WORDS = {
         "dr drs prof mr ir ing dhr mevr mw Dr Drs Prof Mr Ir Ing Dhr Mevr Mw St bijv bv d.w.z m.a.w o.a m.b.t i.v.m "
         "t.a.v t.o.v t.g.v z.g zgn ca resp vgl incl excl nl",
         "enz etc e.d a.u.b blz jl mln mld min max v.Chr n.Chr",
-        "nr nrs art p pp jan feb mrt apr aug sept okt nov dec",
+        "nr nrs p pp afb jan feb mrt apr aug sept okt nov dec",
         "De Het Een Hij Zij Ze Wij We Ik Jij Je U Dit Dat Deze Die Er Daar Hier Maar En Dan Toen Daarna In Op Aan Bij "
         "Met Van Voor Naar Als Wanneer Zijn Haar Mijn Ons Wat Wie Waar Hoe Nu Vandaag Nee Ja",
     ),
@@ -76,104 +77,118 @@ WORDS = {
         "dr prof hr fr S:t S:ta t.ex t ex bl.a bl a d.v.s dvs s.k m.a.o p.g.a pga resp ca jfr inkl exkl f.d fr.o.m "
         "t.o.m i.e",
         "m.m osv etc m.fl f.Kr e.Kr st milj mdr",
-        "nr s sid kap kl jan feb apr aug sept okt nov dec",
+        "nr s sid kap kl bil jan feb apr aug sept okt nov dec",
         "Den Det De En Ett Han Hon Vi Jag Du Ni Man Detta Denna Dessa Men Och Så Då Sedan Där Här I På Av För Med "
         "Till När Om Hans Hennes Min Vår Vad Vem Var Hur Nu Idag Nej Ja",
     ),
     "da": Words(
         "dr prof hr fr f.eks fx bl.a d.v.s dvs s.k såk p.g.a pga ca jf inkl ekskl fhv sml pr St Skt",
         "m.m osv etc m.fl mv f.Kr e.Kr mio mia kr",
-        "nr s kap kl jan feb mar apr jun jul aug sep sept okt nov dec",
+        "nr s stk kap kl pkt tlf jan feb mar apr jun jul aug sep sept okt nov dec",
         "Den Det De En Et Han Hun Vi Jeg Du I Man Dette Denne Disse Men Og Så Da Der Her På Af For Med Til Når Om "
         "Hans Hendes Min Vores Hvad Hvem Hvor Hvordan Nu Nej Ja",
     ),
     "nb": Words(
         "dr prof hr fr f.eks bl.a d.v.s dvs s.k p.g.a pga ca jf inkl ekskl tidl St",
         "m.m osv etc m.fl mv f.Kr e.Kr mill mrd kr",
-        "nr s kap kl jan feb apr jun jul aug sep sept okt nov des",
+        "nr s kap kl pkt tlf jan feb apr jun jul aug sep sept okt nov des",
         "Den Det De En Et Ei Han Hun Vi Jeg Du Man Dette Denne Disse Men Og Så Da Der Her På Av For Med Til Når Om "
         "Hans Hennes Min Vår Hva Hvem Hvor Hvordan Nå Nei Ja I",
     ),
     "fi": Words(
         "esim ts t.s ns mm m.m tri prof hra rva nti ko k.o ao a.o em ed ent tod n vrt ks sis",
-        "jne yms ym eKr jKr klo mrd milj min",
-        "s nro nr",
+        "jne yms ym eKr jKr mrd milj min",
+        "s nro nr klo kuv taul mom puh",
         "Hän He Se Ne Tämä Nämä Me Minä Sinä Te Mutta Ja Sitten Kun Jos Siellä Täällä Nyt Mitä Kuka Missä Miksi Niin "
         "Vaikka Ei Kyllä On",
     ),
     "pl": Words(
         "dr prof mgr inż hab lek ks św o p płk gen kpt por ul al pl os np tj tzn tzw m.in ww ok zob wg ds",
-        "itd itp etc r w n.e p.n.e godz tys zł gr str t wyd pt jw",
-        "nr s art ust poz rys",
+        "itd itp etc r w n.e p.n.e godz tys str t wyd pt jw",
+        "nr s ust poz rys ryc rozdz zał lit",
         "To Ten Ta Te On Ona Ono Oni My Ja Ty W We Na Z Ze Do Po Od Dla Przy Ale I A Potem Wtedy Jednak Gdy Kiedy "
         "Jeśli Nie Tak Jest Był Była Co Kto Gdzie Jak Dlaczego Jego Jej Ich",
     ),
     "cs": Words(
-        "dr prof doc ing mgr MUDr JUDr PhDr RNDr Ing Mgr Bc sv p pí sl např tj tzv tzn mj cca vč resp popř ul nám",
-        "atd apod aj st n.l př.n.l hod tis mil mld Kč s.r.o a.s",
-        "č čís s str odst obr",
+        "dr prof doc ing mgr MUDr JUDr PhDr RNDr Ing Mgr Bc sv p pí sl např tj tzv tzn mj cca vč resp popř ul nám písm",
+        "atd apod aj st n.l př.n.l hod tis mil mld s.r.o a.s",
+        "č čís čl s str odst obr kap roč příl vyd ust bod pozn",
         "Ten Ta To Ti On Ona Ono Oni My Já Ty V Ve Na Z Ze Do Po Od Pro Při Ale A I Pak Potom Když Pokud Ne Ano Je "
         "Byl Byla Co Kdo Kde Jak Proč Jeho Její Jejich",
     ),
     "ru": Words(
         "г-н г-жа гр проф акад доц ул пл пр просп пер наб д кв корп стр им св т.е т.н т.к см ср напр о оз р",
         "г гг в вв т.д т.п др пр н.э руб коп тыс млн млрд ч мин сек стр т",
-        "№ с гл рис табл ст п",
+        "№ с гл рис табл ст п пп тел разд прил изд вып оф илл абз",
         "Он Она Оно Они Мы Я Ты Вы Это Этот Эта Эти Тот Та Те В На По С Из От До Для При Но И А Потом Затем Когда "
         "Если Не Да Нет Что Кто Где Как Почему Его Её Их Там Здесь",
     ),
     "uk": Words(
         "п проф акад доц вул пл просп пров м с буд кв ім св т.зв див пор напр тобто",
         "р рр ст т.д т.п ін н.е грн коп тис млн млрд год хв сек",
-        "№ гл рис табл п",
+        "№ гл рис табл п пп тел розд дод вид вип оф стор корп",
         "Він Вона Воно Вони Ми Я Ти Ви Це Цей Ця Ці Той Та Ті В У На По З Із Від До Для При Але І А Потім Коли Якщо "
         "Не Так Ні Що Хто Де Як Чому Його Її Їх Там Тут",
     ),
     "tr": Words(
         "Dr Prof Doç Yrd Av Sn Hz St Alb Gen Org Bkz bkz örn Örn vd yy",
         "vb vs M.Ö M.S A.Ş Ltd Şti Cad Sok Mah Apt",
-        "No no s sf",
+        "No no s sf md şek böl fık sy",
         "Bu Şu O Onlar Biz Ben Sen Siz Bir Ama Ve Sonra Daha Orada Burada Eğer Hayır Evet Ne Kim Nerede Nasıl Neden",
     ),
     "el": Words(
         "κ κκ κα δρ καθ αγ π.χ δηλ βλ λ.χ τ.μ οδ",
         "κ.λπ κλπ κ.ά κ.ο.κ μ.μ π.μ π.Χ μ.Χ εκ δισ χιλ",
-        "αρ σελ σ άρ τ",
+        "αρ σελ σ άρ τ άρθρ παρ εικ πίν κεφ τηλ τόμ εδ σχ",
+        "Ο Η Το Οι Τα Αυτός Αυτή Αυτό Αλλά Και Τότε Μετά Όμως Όταν Αν Δεν Ναι Όχι Τι Ποιος Πού Πώς Γιατί "
+        "Σήμερα Σε Με Για Από",
     ),
     "hu": Words(
         "dr Dr prof ifj id özv br gr St pl ill ún kb vö u.n",
         "stb i.sz i.e kft Kft Rt Zrt u ú krt db",
-        "sz o old",
+        "sz o old táb fej köt bek",
         "A Az Ez Egy Ő Ők De És Aztán",
     ),
     "ro": Words(
-        "dl dna dra d-l d-na dr prof ing acad gen col Sf Str str de.ex d.ex p.ex cca aprox",
+        "dl dna dra d-l d-na dr prof ing acad gen col Sf Str str de.ex d.ex p.ex cca aprox lit",
         "etc ș.a î.Hr d.Hr a.m p.m S.A S.R.L ș.a.m.d",
-        "nr art pag p alin vol sec",
+        "nr pag p alin vol sec cap et ap ed",
         "El Ea Ei Ele Noi Eu Tu Voi Un O Acest Această Dar Și Apoi În La Pe Cu De Când Dacă Nu Da Ce Cine Unde Cum",
     ),
     "hi": Words(  # of the scripts of India; initials are called as in English
         "बी सी डी एफ जी एच आई जे के एल एम एन पी क्यू आर एस टी यू वी डब्ल्यू एक्स वाई ज़ेड "
-        "डॉ डा श्री श्रीमती प्रो पं सं कु मो रु ई.पू ডা ড শ্রী ડૉ ડો શ્રી ਡਾ ਸ੍ਰੀ திரு திருமதி డా శ్రీ ಡಾ ಶ್ರೀ ഡോ ശ്രീ",
+        "डॉ डा श्री श्रीमती प्रो पं सं कु मो रु ई.पू ডা ড শ্রী ડૉ ડો શ્રી ਡਾ ਸ੍ਰੀ திரு திருமதி பேரா డా ప్రొ శ్రీ ಡಾ ಶ್ರೀ ഡോ ശ്രീ",
     ),
     "sk": Words(
-        "dr prof doc ing mgr PhDr JUDr MUDr RNDr sv napr tj tzv tzn resp príp ul nám plk kpt",
-        numbered="č čl str s ods obr",
+        "dr prof doc ing mgr PhDr JUDr MUDr RNDr sv napr tj tzv tzn resp príp ul nám plk kpt písm",
+        numbered="č čl str s ods obr kap zv roč príl vyd pozn",
     ),
-    "sl": Words("dr prof doc mag inž sv npr tj t.i oz ul cf prim", numbered="št str čl tč"),
+    "sl": Words("dr prof doc mag inž sv npr tj t.i oz ul cf prim", numbered="št str čl tč sl pogl zv odst toč"),
     "hr": Words(  # and Serbian, in both scripts
         "dr sc iur prof doc mr dipl ing inž sv gosp gđa gđica npr tj tzv odn ul akad "
         "др проф доц мр дипл инж св госп гђа гђица нпр тј тзв одн ул акад",
-        numbered="br str čl st бр стр чл ст",
+        numbered="br str čl st sl pogl toč бр стр чл ст",
     ),
-    "bg": Words("проф акад доц инж ул бул пл кв гр св напр т.е т.нар вж срв", numbered="№ чл ал стр бр"),
-    "lv": Words("dr prof akad inž piem t.i t.s sk", numbered="nr lpp"),
-    "lt": Words("dr prof doc akad inž gyd pvz žr plg t.y vad", numbered="nr p"),
-    "et": Words("dr prof hr pr vt nt näit st n-ö", numbered="lk nr"),
+    "bg": Words(
+        "проф акад доц инж ул бул пл кв гр св напр т.е т.нар вж срв",
+        "т.н др",
+        "№ чл ал стр бр фиг табл гл тел ет ап бл",
+        "Той Тя То Те Ние Аз Ти Вие Това Този Тази Тези В На От До За При Но И А После Тогава Когато Ако Не Да "
+        "Какво Кой Къде Как",
+    ),
+    "lv": Words("dr prof akad inž piem t.i t.s sk", numbered="nr lpp att nod sēj tālr pkt"),
+    "lt": Words(
+        "dr prof doc akad inž gyd pvz žr plg t.y vad",
+        "t.t pan",
+        "nr p pav lent sk",
+        "Tada Tai Jis Ji Jie Jos Mes Aš Bet Ir",
+    ),
+    "et": Words("dr prof hr pr vt nt näit st n-ö", numbered="lk nr joon ptk kd lg"),
     "is": Words("dr prof hr sr frk t.d þ.e sbr skv", numbered="nr bls kl"),
-    "ca": Words("sr sra srta dr dra prof av pl st sta p.ex aprox", numbered="n núm pàg p art"),
+    "ca": Words("sr sra srta dr dra prof av pl st sta p.ex aprox", numbered="n núm pàg pàgs p cap"),
     "vi": Words("TP Tp TX ThS TS PGS GS BS KS LS NSND NSƯT"),
     "id": Words("Dr Drs Dra Prof Ir Tn Ny Bpk Sdr Jl", numbered="No no hlm"),
+    "af": Words("mnr mev mej dr prof ds adv bv bl d.w.s m.b.t o.a", "ens", "nr p afd"),
     "sw": Words("Bw Bi Dkt Mh Prof Mt", numbered="Na Uk"),
     "ar": Words(
         "د أ م ص ت ق.م أ.د",
@@ -184,6 +199,7 @@ WORDS = {
         "No Nr nr p",
     ),
 }
+EVERYWHERE = Words("", "al", "art fig figs tab tel fax par vol", "")  # of all languages: et al., fig. 3
 # Languages with the words of another
 SAME = {"nn": "nb", "bs": "hr", "sr": "hr", "mk": "bg", "ms": "id"}
 SAME |= dict.fromkeys(["mr", "ne", "bn", "gu", "pa", "ta", "te", "kn", "ml"], "hi")

@@ -15,15 +15,18 @@ from functools import cache
 from itertools import islice
 from unicodedata import category
 
-from transformer.abbreviations import SAME, WORDS
+from transformer.abbreviations import EVERYWHERE, SAME, WORDS
 from transformer.languages import language_of
 
-BREAK = re.compile(r"([\n\r\v\f\x85\u2028\u2029]\s*)")
-WIDE = "。！？｡।॥။។"  # no white space has to follow these
-CERTAIN = WIDE + "؟۔։።፧፨།᱾᱿᠃꯫⸮"
+# Between two lines, at the beginning and at the end: line breaks, white space, and marks of lists, titles and quotes
+MARKER = r"(?:(?:[-–—*+•‣◦▪>]|\[[ xX]\]|#{1,6}|\d{1,3}\))\s+)*"
+BREAK = re.compile(rf"(?<!\s)((?:^|\s*[\n\r\v\f\x85\u2028\u2029])\s*{MARKER}|\s+$)")
+WIDE = "。！？｡।॥။។།"  # no white space has to follow these
+CERTAIN = WIDE + "؟۔։።፧፨᱾᱿᠃꯫⸮"
 STOP = "．"  # of wide characters; after a digit or a capital letter it is a decimal point, or ends a number or an initial
-CLOSERS = r"[\"'”’»›)\]}*_」』）］】》〉]|(?<![。！？｡])[“‘«‹]|\[\d{1,3}\]|[⁰¹²³⁴-⁹]"  # also footnotes: .[3] and .³
-END = re.compile(rf"([.!?…‼⁇⁈⁉;\u037e{CERTAIN}]+|(?<![\dA-ZＡ-Ｚ]){STOP}|፡፡)((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
+CLOSERS = r"[\"'”’»›)\]}*_」』）］】》〉]|(?<![。！？｡”’])[“‘«‹]|\[\d{1,3}\]|[⁰¹²³⁴-⁹]"  # also footnotes: .[3] and .³
+MARK = rf"[.!?…‼⁇⁈⁉‽;\u037e{CERTAIN}]+(?:\s+།)*|(?<![\dA-ZＡ-Ｚ]){STOP}|፡፡|(?<=[ա-և]):"  # : is typed for ։ in Armenian
+END = re.compile(rf"({MARK})((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
 START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w(?:\w+|\.)?)")  # a letter with a point is an initial
 SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sentence in small letters: (a), or 's before Avonds
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
@@ -31,6 +34,7 @@ ROMAN = re.compile(r"[IVXLC]{2,}")
 NEAR = 64  # characters before and after a mark that are looked at
 # Languages with ordinals such as `3.`, with words without a vowel, and with no space between sentences
 ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu|ko")
+ARTICLES = {"čl", "st", "чл", "ст"}  # have ordinals in Croatian and Serbian: čl. 3. Zakona
 YEAR_FIRST = re.compile("hu|ko")  # dates such as 2020. 05. 03.
 VOWELLESS = re.compile("cs|sk|sl|hr|sr|bs|mk|bg")
 UNSPACED = re.compile("zh|yue|wuu|lzh|nan|hak|gan|hsn|ja")
@@ -39,7 +43,7 @@ UNSPACED = re.compile("zh|yue|wuu|lzh|nan|hak|gan|hsn|ja")
 @cache
 def words_of(code: str) -> tuple[frozenset[str], ...]:
     """The words of a language, as in `Words`."""
-    return tuple(frozenset(words.split()) for words in WORDS.get(code, WORDS[""]))
+    return tuple(frozenset(" ".join(words).split()) for words in zip(WORDS.get(code, WORDS[""]), EVERYWHERE))
 
 
 def sentences(line: str, language: str = "") -> list[str]:
@@ -88,17 +92,20 @@ def point_ends(before: str, word: str, code: str) -> bool:
     number, starts = word[0].isdigit(), word[0].upper() + word[1:] in starting
     names = [last]
     while earlier and len(part := earlier.pop()) <= 4 and part.endswith("."):
-        names.append(part + names[-1])  # z. B. is z.B
-    names.append(re.split("['’]", last)[-1])  # l'art
+        names.insert(0, part + names[0])  # z. B. is z.B
+    names.append(re.split("['’-]", last)[-1])  # l'art
     names += [name.replace(name[0], name[0].lower(), 1) for name in names if len(name) > 1 and name[0].isupper()]
-    counted = last.endswith("str") or any(name in numbered for name in names)  # Hauptstr. 5
-    if any(name in never for name in names) or (counted and (number or ROMAN.fullmatch(word))):
+    known = next((name for name in names if name in never | others | numbered), last)  # the longest one
+    counted = last.endswith("str") or known in numbered  # Hauptstr. 5
+    if known in never or (counted and (number or ROMAN.fullmatch(word))):
         return False
     if last.isdigit() or ROMAN.fullmatch(last):
         of_date = number and YEAR_FIRST.fullmatch(code)
-        ordinal = ORDINALS.fullmatch(code) and (len(last) < 3 or not last.isdigit() or of_date)
+        *_, previous, _ = "", "", *before.split()
+        cardinal = previous.rstrip(".") in numbered - ARTICLES  # S. 5
+        ordinal = ORDINALS.fullmatch(code) and (len(last) < 3 or not last.isdigit() or of_date) and not cardinal
         return starts or not ordinal
-    return starts or not (any(name in others for name in names) or abbreviated(last, code))
+    return starts or not (known in others or abbreviated(last, code))
 
 
 def abbreviated(word: str, code: str) -> bool:
@@ -112,7 +119,7 @@ def abbreviated(word: str, code: str) -> bool:
 
 @dataclass(frozen=True)
 class Divided:
-    """A text: the sentences of each line, none empty, and after each line its line break with the white space after it."""
+    """A text: the sentences of each line, none empty, and what stands after each line, which is not translated."""
 
     lines: list[list[str]]
     breaks: list[str]
@@ -143,7 +150,11 @@ def space_of(language: str) -> str:
 
 
 def divided(text: str, clean: Callable[[str], str], language: str) -> Divided:
-    """The lines of `text`, each cleaned and then divided into its sentences."""
-    parts = BREAK.split(text)
-    lines = [[part.strip() for part in sentences(clean(line), language) if part.strip()] for line in parts[::2]]
-    return Divided(lines, [*parts[1::2], ""])
+    """The lines of `text`, each cleaned and then divided into its sentences. A line without a letter or digit stays."""
+    parts, whole = BREAK.split(text), Divided([], [])
+    for line, end in zip(parts[::2], [*parts[1::2], ""]):
+        worded = any(map(str.isalnum, line))
+        found = sentences(clean(line), language) if worded else []
+        whole.lines.append([part.strip() for part in found if part.strip()])
+        whole.breaks.append(end if worded else line + end)
+    return whole

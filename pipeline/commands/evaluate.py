@@ -80,7 +80,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
         print(f"evaluate: {said}", file=sys.stderr)
     translator.say = partial(print, "evaluate:", file=sys.stderr)
     with placed(str(arguments.source), ": "):
-        parts = list(translator.prepared((line.replace("\r", " ") for line in source), arguments.split, option="--split"))
+        parts = list(
+            translator.prepared(
+                (line.removesuffix("\r").replace("\r", " ") for line in source), arguments.split, option="--split"
+            )
+        )
     sentences = [sentence for part in parts for sentence in part.sentences]
     found = iter(translator.text(best(translator, sentences, str(arguments.source)).translations))
     lines = [part.joined(found, translator.languages[1]) for part in parts]

@@ -68,7 +68,7 @@ def decoded(block: list[bytes], before: int) -> Iterator[str]:
     """Yield the lines of a block. Raises UserError for the first one that is not UTF-8. A carriage return is a space."""
     for number, line in enumerate(block, before + 1):
         try:
-            yield line.decode().replace("\r", " ")
+            yield line.decode().removesuffix("\r").replace("\r", " ")
         except UnicodeDecodeError as error:
             what = f"line {number}, byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8"
             raise UserError(f"{what}; convert the text, for example by `iconv -t utf-8`") from None
