@@ -10,7 +10,10 @@ from pipeline.settings.languages import language_of, means, not_known, tag
 from pipeline.text.letters import swapped
 from tests.support.refusals import refused
 from transformer import languages as of_package
+from transformer.abbreviations import SAME as ALIKE
+from transformer.abbreviations import WORDS
 from transformer.cleaning import moses_punctuation
+from transformer.sentences import ORDINALS, UNSPACED, VOWELLESS, YEAR_FIRST
 
 # ISO 639-1; -2/B and -2/T, -3 and the names of corpora, such as FLORES; and what they have in common by ISO 639-3
 SAME = """
@@ -57,12 +60,19 @@ def test_the_codes_of_the_package_are_those_of_the_one_function():
         assert language_of(code) == language_of(language) and of_package.language_of(f"{code.upper()}_Latn-XX") == language
 
 
+def test_the_rules_of_sentences_are_found_by_every_code_of_their_language():
+    rules = "|".join(rule.pattern for rule in (ORDINALS, YEAR_FIRST, VOWELLESS, UNSPACED)).split("|")
+    assert {*rules, *WORDS, *ALIKE} <= {"", *of_package.LANGUAGES}
+
+
 def test_what_differs_stays_different_and_what_nothing_knows_is_named():
     assert len({*map(language_of, ["zh", "yue", "ja", "hr", "sr", "nn", "no", "id", "ms", "pt", "es"])}) == 11
     assert tag("pt_br") == tag("por-BR") != tag("pt") and not means("pt", "pt-BR") and not means("pt-PT", "pt-BR")
     assert means("zh-TW", "zho_Hant") and means("zh", "zho_Hans") and not means("zh-TW", "zho_Hans")
     assert not_known(["de", "x-own", "qaa", "ceb"]) == ""
     assert means("zho_trad", "zh_Hant") and means("zho_simp", "zh_Hans") and not means("zho_trad", "zho_simp")
+    assert means("zho_Hant", "zh-TW") and means("zh-CHT", "zh-TW") and not means("zho_Hans", "zh-TW")
+    assert means("SR-SP-LATN", "sr-Latn") and tag("zh-rTW") == tag("zh-TW") and tag("de-DE-1901") == "de-DE-1901"
     assert means("sr_RS@latin", "sr-Latn") and means("uz@cyrillic", "uz_Cyrl") and language_of("ca@valencia") == "ca"
     for code in ("jp", "xx", "und", "english", "source", "zho_Hanx", "de_Text"):
         assert repr(code) in not_known(["de", code])

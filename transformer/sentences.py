@@ -37,7 +37,7 @@ ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu|
 ARTICLES = {"čl", "st", "чл", "ст"}  # have ordinals in Croatian and Serbian: čl. 3. Zakona
 YEAR_FIRST = re.compile("hu|ko")  # dates such as 2020. 05. 03.
 VOWELLESS = re.compile("cs|sk|sl|hr|sr|bs|mk|bg")
-UNSPACED = re.compile("zh|yue|wuu|lzh|nan|hak|gan|hsn|ja")
+UNSPACED = re.compile("zh|yue|wuu|lzh|nan|hak|gan|hsn|cjy|cdo|ja")
 
 
 @cache

@@ -49,7 +49,7 @@ from pipeline.settings.score_files import content, rounded
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.text.evaluation import EvaluationSet, read_lines, require_aligned
 from pipeline.text.forms import read_text
-from pipeline.text.wmt import Lines, read_sides
+from pipeline.text.wmt import Lines, documents, read_sides
 from transformer.config.reading import UserError, placed
 from transformer.files import write_lines
 
@@ -219,6 +219,8 @@ def judge(arguments: argparse.Namespace) -> None:
     for name, lines in found.items():
         for reference, others in references.items():
             require_aligned(name, len(lines), reference, len(others))
+            if len({documents(name), documents(reference), ()}) > 2:
+                raise UserError(f"{name} and {reference} have other documents, or in another order; one order is expected")
         if not lines or None in lines:
             raise UserError(f"{name} has no translation of segment {[*lines, None].index(None) + 1:,} of the set")
     texts = {name: [segment or "" for segment in lines] for name, lines in found.items()}

@@ -5,6 +5,7 @@ zh, arb is ar, zsm is ms. JOINED has what ISO 639-3 joins and they do not.
 """
 
 import functools
+import re
 from collections.abc import Iterable
 
 from langcodes import Language
@@ -12,6 +13,8 @@ from langcodes import Language
 RIGHT_TO_LEFT = {"Arab", "Aran", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"}  # scripts
 # The macrolanguages nor and pus, the scripts of zho_simp and zho_trad in FLORES-101, and those of locales, as in sr@latin
 JOINED: dict[str | None, str] = {"nb": "no", "pbt": "ps", "Simp": "Hans", "Trad": "Hant"}
+# Names of .NET and Android: sr-SP-Latn, zh-CHT, pt-rBR
+OLD = {r"(\w+)[-_](\w\w)[-_]([a-z]{4})": r"\1-\3-\2", "zh-chs": "zh-Hans", "zh-cht": "zh-Hant", r"(\w+)-r(\w\w)": r"\1-\2"}
 JOINED |= {"latin": "Latn", "latn": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva"}
 
 
@@ -20,7 +23,10 @@ def parsed(code: str) -> Language:
     """Return what a code consists of. de_DE.UTF-8, of a locale, is de-DE. What is no code is a language."""
     try:
         stated, _, modifier = code.strip().partition("@")
-        found = Language.get(stated.partition(".")[0]).prefer_macrolanguage()
+        stated = stated.partition(".")[0]
+        for old, new in OLD.items():
+            stated = re.sub(f"^{old}$", new, stated, flags=re.IGNORECASE)
+        found = Language.get(stated).prefer_macrolanguage()
         language, script = found.language, JOINED.get(found.script or modifier.lower(), found.script)
         if Language.make(script=script).is_valid():
             return found.update_dict({"language": JOINED.get(language, language), "script": script})
@@ -50,10 +56,14 @@ def tag(code: str) -> str:
 
 
 def means(code: str, wanted: str) -> bool:
-    """Whether a code has the language of `wanted`, and the script and region that this states: zh-TW for zho_Hant."""
+    """Whether a code has the language of `wanted`, and the script and region that this states: zh-TW for zho_Hant.
+
+    A script without a region stands for a region with this script: zho_Hant for zh-TW.
+    """
     found, other = parsed(code), parsed(wanted)
     same_script = other.script in (None, script_of(code))
-    return found.language == other.language and same_script and other.territory in (None, found.territory)
+    regions = None, found.territory if found.territory or found.script != script_of(wanted) else other.territory
+    return found.language == other.language and same_script and other.territory in regions
 
 
 def same(codes: Iterable[str], others: Iterable[str]) -> bool:

@@ -140,7 +140,8 @@ def pairs(
     several, variants = 0, dict[str, None]()
     for number, names, texts in ROWS[form](path, languages, encoding):
         try:
-            sides = [[at for at in places if (texts[at] or "").strip()] or places for places in named(names, languages)]
+            has = [isinstance(text, str | bytes) and text.strip() for text in texts]
+            sides = [list(filter(has.__getitem__, places)) or places for places in named(names, languages)]
             source, target = (line(texts[at]) for at, *_ in sides)
         except (AttributeError, ValueError):  # no such columns, no text, half of a surrogate pair
             held = repr(dict(zip(names, texts)))[:99]
@@ -174,7 +175,8 @@ def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
         sorted((held[at] != own, script_of(name) != script_of(own), at) for at, name in enumerate(names) if fits(at, own))
         for own in wanted
     ]
-    return [[at for *_, at in side] for side in found]
+    sides = [[at for *_, at in side] for side in found]
+    return [[at for at in side if names[at] != "id"] or side for side in sides]  # id numbers rows if another is Indonesian
 
 
 def columns(names: Sequence[str], languages: Languages) -> list[list[int]]:
@@ -237,12 +239,13 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
     size, numbers = 0, itertools.count(1)
     with undamaged(path):
         file = pyarrow.parquet.ParquetFile(path)
-        fields = list(file.schema_arrow.empty_table().flatten().schema)
+        held = list(file.schema_arrow.empty_table().flatten().schema)
+        kinds = [each.type.value_type if pyarrow.types.is_dictionary(each.type) else each.type for each in held]
+        fields = [each for each, kind in zip(held, kinds) if str(kind) in ("string", "large_string", "string_view")]
         names = [each.name.removeprefix("translation.") for each in fields]
         sides = [fields[at] for side in columns(names, languages) for at in side]
-        kinds = [side.type.value_type if pyarrow.types.is_dictionary(side.type) else side.type for side in sides]
-        if not sides or not {"string", "large_string", "string_view"}.issuperset(map(str, kinds)):
-            given = ", ".join(f"{each.name} ({each.type})" for each in fields)
+        if not sides:
+            given = ", ".join(f"{each.name} ({each.type})" for each in held)
             raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {given}")
         for batch in file.iter_batches(1024, columns=[side.name for side in sides]):
             table = pyarrow.Table.from_batches([batch]).flatten()

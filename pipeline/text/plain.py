@@ -28,7 +28,10 @@ OTHERS = {
     rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
     rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not "
     "text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
-    rb"([^|\n]+ \|\|\| [^|\n]+\n){2,}[^\n]*\Z": "pairs with |||; {{tsv: {0}}} reads both sides if ' ||| ' is a tab",
+    rb"([^|\n]+ \|\|\| [^\n]+\n){2,}[^\n]*\Z": "a table with |||; {{tsv: {0}}} reads both sides if ' ||| ' is a tab",
+    rb"\s*<(url|keywords|talkid|speaker|chapter)\b[^\n]*>\s*\n": "a text with lines of mark-up, as of IWSLT; the rest is "
+    "expected, on both sides: sed '/^</d'",
+    rb"version https://git-lfs": "a pointer of Git LFS; its text is expected: git lfs pull",
     rb"(\"[^\n]*\",\"[^\n]*\"\r?\n){2,}[^\n]*\Z": "a table with commas; {{tsv: {0}}} reads one with tabs and no quotes",
     rb'(#[^\n]*\n|\s)*msgid "': "a catalogue of gettext; text without mark-up, one segment per line, is expected",
     rb"(\d+-\d+( \d+-\d+)*\n){2,}[^\n]*\Z": "word alignments; text is expected",
@@ -43,7 +46,9 @@ SHIFTED = re.compile(rb"\x1b\$[@-B(][^\x1b\n]+\x1b\(|\x0e[^\x0f\n]+\x0f")
 PIECES = {
     r"(^|\s)▁": "sed 's/ //g; s/▁/ /g'",
     r"\S@@(\s|$)": "sed -E 's/@@( |$)//g'",
-    r"(^|\s)##\w": "sed 's/ ##//g'",
+    r"(^|\s)##(?!AT)\w": "sed 's/ ##//g'",
+    r" (@[-,.]@|##AT##-##AT##) ": "sed -E 's/ (@([-,.])@|##AT##(-)##AT##) /\\2\\3/g'",
+    r"^\S+\|\S+( \S+\|\S+)+\s*$": "sed -E 's/\\|[^ ]+//g'",
     r"\S￭|￭\S": "sed -E 's/ ?￭ ?//g'",
     r"\S</w>(\s|$)": "sed 's/ //g; s|</w>| |g'",
     r"(^|\s)Ġ\w": "sed 's/ //g; s/Ġ/ /g'",

@@ -178,6 +178,18 @@ VARIED = {
 }
 
 
+IDENTIFIED = {
+    "tsv": table([("id", "sentence_ind_Latn", "sentence_zho_Hant", "sentence_zho_Hans"), ("1", "a", "b", "x")]),
+    "jsonl": objects([{"id": 1, "id_ID": "a", "zh-CHS": "x", "zh-CHT": "b"}]),
+    "parquet": parquet({"id": [1], "ind_Latn": ["a"], "zh_rCN": ["x"], "zh-rTW": ["b"]}),
+}
+
+
+@pytest.mark.parametrize("form", IDENTIFIED)
+def test_a_number_is_no_indonesian_and_a_script_stands_for_its_region(collected, form):
+    assert collected({form: "text/my"}, ("id", "zh-TW"), my=IDENTIFIED[form]) == [["a"], ["b"]]
+
+
 @pytest.mark.parametrize("form", VARIED)
 def test_of_several_variants_the_exact_code_counts_else_the_first_with_text_and_their_number_is_said(
     collected, capsys, form
@@ -207,7 +219,10 @@ SEGMENTED = {
     "##": ["The cust ##omer read .", "She has been a pi ##lot ."],
     "￭": ["The customer read ￭.", "She has been a pilot ￭."],
     "</w>": ["The</w> cust omer</w> read</w>"],
-    "": ["The ## of @@ twins", "#tag ##", "She@@home"],
+    "AT": ["A 30 ##AT##-##AT## year contract .", "She reads ."],
+    "@-@": ["A 30 @-@ year contract of 1 @,@ 000 pages ."],
+    "|": ["The|DT customer|NN reads|VBZ .|."],
+    "": ["The ## of @@ twins", "#tag ##", "She@@home", "a | b", "yes|no"],
 }
 
 
@@ -236,7 +251,10 @@ def test_a_first_row_of_names_is_said(collected, capsys, first):
 @pytest.mark.parametrize(
     ("kind", "data"),
     [
-        ("pairs with |||", b"a b ||| c\nd ||| e\n"),
+        ("a table with |||", b"a b ||| c\nd ||| e\n"),
+        ("a table with |||", b"0 ||| a b ||| LM= -1 ||| -2\n0 ||| a ||| LM= -2 ||| -3\n"),
+        ("a text with lines of mark-up", b"<url>http://a.org/1</url>\n<keywords>a, b</keywords>\nEins.\n"),
+        ("a pointer of Git LFS", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
         ("word alignments", b"0-0 1-2\n0-0\n"),
         ("a tar file", tarfile.TarInfo("my.de").tobuf()),
         ("an XML file", b'<xliff version="1.2"><file/></xliff>\n'),

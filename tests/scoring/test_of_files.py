@@ -116,6 +116,7 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
             "--encoding: 'utf-9' is not possible; the name of an",
         ),
         ("--hypothesis hyp --reference ansi --language de", "give `evaluate` --encoding cp"),
+        ("--hypothesis a.sgm --reference b.sgm --language de", "a.sgm and b.sgm have other documents, or in another order"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(here, words, said):
@@ -123,7 +124,9 @@ def test_what_cannot_be_scored_is_refused(here, words, said):
     made = side("ref", "de", {1: "a", 2: "b"}, "A") + side("hyp", "de", {1: "a", 2: "b"}, "one")
     content = XML.format(f'<doc id="a">{made + side("hyp", "de", {1: "a"}, "two")}</doc>')
     Path("ansi").write_bytes("Er sagte: „Ja“ – und ging.\n".encode("cp1252") * 30)
-    for name, text in (("wmt", content), ("cut", content[:-9])):
+    documents = [f'<doc docid="{name}"><seg id="1">{name}</seg></doc>' for name in "ab"]
+    sgm = [f"<refset>{first}{second}</refset>" for first, second in (documents, documents[::-1])]
+    for name, text in (("wmt", content), ("cut", content[:-9]), ("a.sgm", sgm[0]), ("b.sgm", sgm[1])):
         Path(name).write_text(text)
     Path("params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
     with refused(said):
