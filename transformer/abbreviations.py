@@ -28,7 +28,7 @@ WORDS = {
     "de": Words(
         "Dr Prof Hr Hrn Fr Frl Fa Ing Dipl Mag St Sr Kard Bf z.B d.h u.a z.T z.Zt i.d.R m.E o.ä o.Ä i.A i.V u.U v.a s.o "
         "s.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes lit geb gest gegr ehem lt gem Hl hl a.d a.M "
-        "med phil jur vet rer nat em Dipl.-Ing Dr.-Ing",
+        "med phil jur vet rer nat em mult Dipl.-Ing Dr.-Ing",
         "usw etc u.s.w usf Mio Mrd Std Min Sek Co Jh Jhd Chr v.Chr n.Chr Aufl Hrsg Str",
         "S Anm Kap Abb Tab Nr Bd Abs Art Ziff Tel Pos Taf Hausnr Postf Jan Feb Mrz Apr Jun Jul Aug Sep Sept Okt Nov Dez",
         "Der Die Das Den Dem Des Ein Eine Einer Eines Er Sie Es Wir Ich Ihr Dann Danach Da Dort Hier Doch Aber Und "
@@ -52,14 +52,14 @@ WORDS = {
         "Ese Esa Eso Pero Y Entonces Luego Después En De Por Para Con Como Cuando Si No Sí Qué Quién Dónde Hoy Ayer",
     ),
     "it": Words(
-        "sig sigg sig.ra sig.na dott dott.ssa dr prof prof.ssa avv ing arch geom rag on gen mons S Ss es p.es ca lett",
+        "sig sigg sig.ra sig.na dott dott.ssa dr prof prof.ssa avv ing arch geom rag on sen gen mons S Ss es p.es ca lett",
         "ecc etc S.p.A S.r.l a.C d.C",
         "n nn p pp pag pagg cap num sec lib rif co ed eq sez all artt",
         "Il Lo La I Gli Le L Un Uno Una Egli Lui Lei Loro Noi Voi Io Tu Si Ma E Poi Allora Quindi Dopo In Di A Da Con "
         "Su Per Questo Questa Quello Quella Suo Sua Mio Mia Quando Se Non Sì Che Chi Dove Come Oggi Ieri",
     ),
     "pt": Words(
-        "sr sra srs srta dr dra prof profa eng arq gen cel cap D exmo exma S sto sta p.ex ex aprox av",
+        "sr sra srs srta dr dra prof profa eng arq gen cel cap D exmo exma S sto sta p.ex ex aprox av apto",
         "etc Cia Ltda S.A a.C d.C ed",
         "n nº séc p pp pág págs núm cap liv ref inc eq sec",
         "O A Os As Um Uma Ele Ela Eles Elas Nós Eu Tu Você Vocês Se Seu Sua Meu Minha Este Esta Isto Esse Essa Isso "
@@ -74,8 +74,8 @@ WORDS = {
         "Met Van Voor Naar Als Wanneer Zijn Haar Mijn Ons Wat Wie Waar Hoe Nu Vandaag Nee Ja",
     ),
     "sv": Words(
-        "dr prof hr fr S:t S:ta t.ex t ex bl.a bl a d.v.s dvs s.k m.a.o p.g.a pga resp ca jfr inkl exkl f.d fr.o.m "
-        "t.o.m i.e",
+        "dr prof hr fr S:t S:ta t.ex t ex bl.a bl a d.v.s dvs s.k m.a.o p.g.a pga resp ca jfr Kungl Tekn inkl exkl "
+        "f.d fr.o.m t.o.m i.e",
         "m.m osv etc m.fl f.Kr e.Kr st milj mdr",
         "nr s sid kap kl bil jan feb apr aug sept okt nov dec",
         "Den Det De En Ett Han Hon Vi Jag Du Ni Man Detta Denna Dessa Men Och Så Då Sedan Där Här I På Av För Med "
@@ -96,14 +96,14 @@ WORDS = {
         "Hans Hennes Min Vår Hva Hvem Hvor Hvordan Nå Nei Ja I",
     ),
     "fi": Words(
-        "esim ts t.s ns mm m.m tri prof hra rva nti ko k.o ao a.o em ed ent tod n vrt ks sis",
+        "esim ts t.s ns mm m.m tri prof hra rva nti ko k.o ao a.o em ed ent tod n vrt ks sis synt",
         "jne yms ym eKr jKr mrd milj min",
         "s nro nr klo kuv taul mom puh",
         "Hän He Se Ne Tämä Nämä Me Minä Sinä Te Mutta Ja Sitten Kun Jos Siellä Täällä Nyt Mitä Kuka Missä Miksi Niin "
         "Vaikka Ei Kyllä On",
     ),
     "pl": Words(
-        "dr prof mgr inż hab lek ks św o p płk gen kpt por ul al pl os np tj tzn tzw m.in ww ok zob wg ds",
+        "dr prof mgr inż hab lek ks św o p płk gen kpt por ul al pl os np tj tzn tzw m.in ww ok poł zob wg ds",
         "itd itp etc r w n.e p.n.e godz tys str t wyd pt jw",
         "nr s ust poz rys ryc rozdz zał lit",
         "To Ten Ta Te On Ona Ono Oni My Ja Ty W We Na Z Ze Do Po Od Dla Przy Ale I A Potem Wtedy Jednak Gdy Kiedy "
@@ -178,12 +178,12 @@ WORDS = {
     ),
     "lv": Words("dr prof akad inž piem t.i t.s sk", numbered="nr lpp att nod sēj tālr pkt"),
     "lt": Words(
-        "dr prof doc akad inž gyd pvz žr plg t.y vad",
+        "dr prof doc akad inž gyd gim pvz žr plg t.y vad",
         "t.t pan",
         "nr p pav lent sk",
         "Tada Tai Jis Ji Jie Jos Mes Aš Bet Ir",
     ),
-    "et": Words("dr prof hr pr vt nt näit st n-ö", numbered="lk nr joon ptk kd lg"),
+    "et": Words("dr prof hr pr vt nt näit st n-ö sünd", numbered="lk nr joon ptk kd lg"),
     "is": Words("dr prof hr sr frk t.d þ.e sbr skv", numbered="nr bls kl"),
     "ca": Words("sr sra srta dr dra prof av pl st sta p.ex aprox", numbered="n núm pàg pàgs p cap"),
     "vi": Words("TP Tp TX ThS TS PGS GS BS KS LS NSND NSƯT"),

@@ -31,6 +31,7 @@ START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w(?:\w+|\.)?)")  #
 SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sentence in small letters: (a), or 's before Avonds
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
 ROMAN = re.compile(r"[IVXLC]{2,}")
+PAIRS = ("「」", "『』", "（）", "“”", "‘’", "《》")  # around sentences of Chinese and Japanese that stay together
 NEAR = 64  # characters before and after a mark that are looked at
 # Languages with ordinals such as `3.`, with words without a vowel, and with no space between sentences
 ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu|ko")
@@ -66,7 +67,8 @@ def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool
     if not gap:
         after = line[found.end()]
         quoted = closers and "\u3041" <= after <= "\u309f"  # 「...」と goes on
-        return mark[-1] in WIDE + STOP and not quoted and (after.isalnum() or category(after) in ("Ps", "Pi", "Sc"))
+        starts = not quoted and (after.isalnum() or category(after) in ("Ps", "Pi", "Sc"))
+        return mark[-1] in WIDE + STOP and starts and not within(line, begin, found.end())
     if mark.strip(";\u037e") == "" and code != "el":
         return False
     if not (start := START.match(line, found.end(), found.end() + NEAR)):
@@ -82,6 +84,12 @@ def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool
     return not LISTED.fullmatch(line, begin, found.start()) and point_ends(
         line[max(begin, found.start() - NEAR) : found.start()], word, code
     )
+
+
+def within(line: str, begin: int, place: int) -> bool:
+    """Whether a quote or a bracket of wide characters is open at a place of a sentence, and is closed soon after."""
+    before, after = line[max(begin, place - 4 * NEAR) : place], line[place : place + NEAR]
+    return any(before.count(first) > before.count(last) and last in after for first, last in PAIRS)
 
 
 def point_ends(before: str, word: str, code: str) -> bool:

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline.running.models import run_of
 from pipeline.settings.addresses import DEMONSTRATION
-from pipeline.settings.languages import language_of
+from pipeline.settings.languages import language_of, unknown
 from pipeline.settings.params import load, text_corpus
 from pipeline.settings.score_files import content, rounded, within
 from transformer.checkpoint import read_settings
@@ -114,7 +114,7 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
     return CARD.get_template("card.md").render(
         name=known["run"] if known else "A Transformer",
         languages=text.languages if text else None,
-        codes=[*map(language_of, text.languages)] if text else None,
+        codes=[*dict.fromkeys(language_of(code) for code in text.languages if not unknown([code]))] if text else None,
         index=indexed(known, licence, scores) if known else {},
         decoding=decoding,
         kind=kind,

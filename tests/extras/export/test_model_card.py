@@ -59,6 +59,14 @@ def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(param
         decoding = dataclasses.replace(power, **settings)
         assert tuple(kind for kind in FORMATS if different in card(kind=kind, decoding=decoding)) == kinds
     assert "input is normalised" in card(kind="transformer")
+    for languages, listed in (
+        (["eng_Latn", "zho_Hant"], '["en", "zh"]'),
+        (["nb", "no"], '["no"]'),
+        (["xx", "deu"], '["de"]'),
+    ):
+        text = {"languages": languages, "entities": True, "nfc": False, "punctuation": False}
+        write_json(folder / "text.json", text)
+        assert f"---\nlanguage: {listed}\n" in card(), "the Hub takes codes of ISO 639"
     copied = shutil.copytree(folder, "other/run/average")
     others = card(Path(copied)), card(step=8), card(decoding=dataclasses.replace(PAPER, alpha=1.0)), card(stale=True)
     write_settings(folder, dataclasses.replace(model, h=1), 90, "0" * 64)
