@@ -147,9 +147,10 @@ def test_what_is_divided_loses_nothing(text, language):
 
 
 def test_what_stands_around_lines_and_lines_without_words_stay():
-    text = "  # One.\n\n- Two. Two.  \n\t* [x] Three.\n---\n> 3) Four.\r\n\u3000😀\n"
+    text = "  # One.\n\n- Two. Two.  \n\t* [x] Three.\n---\n> 3) Four.\n2. Five.\r\n\u3000😀\n"
     upper = divided(text, str.strip, "en")
-    assert upper.sentences == ["One.", "Two.", "Two.", "Three.", "Four."]
+    assert upper.sentences == ["One.", "Two.", "Two.", "Three.", "Four.", "Five."]
+    assert divided("3. Oktober.\n4) Nein.", str.strip, "de").sentences == ["3. Oktober.", "Nein."]
     assert upper.joined(map(str.upper, upper.sentences), "de") == text.upper().replace("[X]", "[x]")
 
 

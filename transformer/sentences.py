@@ -19,8 +19,8 @@ from transformer.abbreviations import EVERYWHERE, SAME, WORDS
 from transformer.languages import language_of
 
 # Between two lines, at the beginning and at the end: line breaks, white space, and marks of lists, titles and quotes
-MARKER = r"(?:(?:[-–—*+•‣◦▪>]|\[[ xX]\]|#{1,6}|\d{1,3}\))\s+)*"
-BREAK = re.compile(rf"(?<!\s)((?:^|\s*[\n\r\v\f\x85\u2028\u2029])\s*{MARKER}|\s+$)")
+LINE = r"(?<!\s)((?:^|\s*[\n\r\v\f\x85\u2028\u2029])\s*(?:(?:[-–—*+•‣◦▪>]|\[[ xX]\]|#{1,6}|\d{1,3}%s)\s+)*|\s+$)"
+BREAK, OF_CARDINALS = re.compile(LINE % r"\)"), re.compile(LINE % "[.)]")  # with ordinals, 3. can begin a sentence
 WIDE = "。！？｡।॥။។།"  # no white space has to follow these
 CERTAIN = WIDE + "؟۔։።፧፨᱾᱿᠃꯫⸮"
 STOP = "．"  # of wide characters; after a digit or a capital letter it is a decimal point, or ends a number or an initial
@@ -159,7 +159,8 @@ def space_of(language: str) -> str:
 
 def divided(text: str, clean: Callable[[str], str], language: str) -> Divided:
     """The lines of `text`, each cleaned and then divided into its sentences. A line without a letter or digit stays."""
-    parts, whole = BREAK.split(text), Divided([], [])
+    parts = (BREAK if ORDINALS.fullmatch(language_of(language)) else OF_CARDINALS).split(text)
+    whole = Divided([], [])
     for line, end in zip(parts[::2], [*parts[1::2], ""]):
         worded = any(map(str.isalnum, line))
         found = sentences(clean(line), language) if worded else []

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 from pipeline.running.progress import say
 from pipeline.settings.languages import means, script_of, tag
 from pipeline.text.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
-from pipeline.text.plain import MARKS, SGM, foreign, notice, require_plain, shifted
+from pipeline.text.plain import MARKS, SGM, foreign, notice, require_form, require_plain, shifted
 from pipeline.text.sets import lines_of, refuse_long
 from transformer.cleaning import resolve_references
 from transformer.config.reading import UserError
@@ -138,6 +138,7 @@ def pairs(
     The number of these rows is said on stderr, and added to `noted`.
     """
     several, variants = 0, dict[str, None]()
+    require_form(path, form)
     for number, names, texts in ROWS[form](path, languages, encoding):
         try:
             has = [isinstance(text, str | bytes) and text.strip() for text in texts]

@@ -3,12 +3,13 @@
 import codecs
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from charset_normalizer import from_bytes
 
 from pipeline.running.progress import say
 from pipeline.settings.languages import unknown
-from pipeline.text.archives import PACKED
+from pipeline.text.archives import PACKED, unpacked
 from pipeline.text.letters import NAMES
 from transformer.config.reading import UserError
 
@@ -60,10 +61,18 @@ CODE = re.compile("[a-z]{2,3}([_-][A-Za-z]+)*")
 ROW = re.compile(rf"({COLUMNS}|{'|'.join(re.findall('[A-Z][a-z]+', NAMES)).lower()})([ _-]?({COLUMNS}|[a-z]{{2}}|\d+))?")
 
 
-def require_plain(beginning: bytes, label: str) -> None:
+def require_plain(beginning: bytes, label: str, form: str = "") -> None:
+    """Raise UserError for the beginning of a file that is not text, or not of a `form` of tables."""
     for pattern, said in OTHERS.items():
         if re.match(pattern, beginning, re.IGNORECASE) and not re.match(SGM, beginning, re.IGNORECASE):
+            if (form and f"{{{form}: " in said) or (form == "tmx" and beginning.lstrip()[:1] == b"<"):
+                return
             raise UserError(f"{label} is {said.format(label)}")
+
+
+def require_form(path: Path, form: str) -> None:
+    with unpacked(path) as stream:
+        require_plain(stream.head, stream.label, form)
 
 
 def unmarked(beginning: bytes, label: str) -> bytes:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline.running.progress import say
 from pipeline.settings.download import Part
 from pipeline.text.forms import filled, line
+from pipeline.text.plain import require_form
 from transformer.config.reading import UserError, similar
 
 
@@ -17,6 +18,7 @@ def chosen_pairs(path: Path, part: Part, noted: Counter[str]) -> Iterator[tuple[
     Rows with a score below `least` are left out; their number is said on stderr, and added to `noted`.
     """
     wanted = [*(part.columns or ()), *([] if part.score is None else [part.score])]
+    require_form(path, "tsv")
     width, places, below = 0, list[int](), 0
     for number, row in filled(path, part.encodings[0]):
         cells = row.split(b"\t")

@@ -264,6 +264,14 @@ def test_lines_of_another_form_are_named(refused, kind, data):
     refused([f"text/b is {kind}"], {"source": "text/a", "target": "text/b"}, a=plain(ENGLISH), b=data)
 
 
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "tmx", "parquet"])
+def test_a_file_of_another_form_than_the_stated_one_is_named(refused, form):
+    other = {"a zip file": zipped(("a.en", b"a\n")), "not text, or compressed in a way": b"\x28\xb5\x2f\xfd\x20\x02a\n"}
+    other |= {"a pointer of Git LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"}
+    for kind, data in other.items():
+        refused([f"text/my is {kind}"], {form: "text/my"}, my=data)
+
+
 def test_an_escape_sequence_in_valid_utf_8_is_text(collected):
     line = "Das Zeichen \x1b$B steht hier: ä ö ü."
     for lines in ([line], ["An \x1b$B escape", "x"]):
