@@ -3,7 +3,6 @@
 `text` reads one side: plain text, or an .sgm file of WMT. `pairs` reads both sides of one file: TSV, JSONL, TMX, parquet.
 """
 
-import codecs
 import functools
 import io
 import itertools
@@ -18,15 +17,16 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 from pipeline.running.progress import say
 from pipeline.settings.languages import means, script_of, tag
 from pipeline.text.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
-from pipeline.text.plain import MARKS, SGM, foreign, notice, require_form, require_plain, shifted
+from pipeline.text.encodings import utf8
+from pipeline.text.plain import SGM, notice, require_form, require_plain
 from pipeline.text.sets import lines_of, refuse_long
 from transformer.cleaning import resolve_references
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]
 Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
+QUOTED = re.compile(rb'"(?:[^"]|"")*"')  # a cell of a table, as spreadsheets write those with special characters
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
-SAMPLE = 1 << 14  # bytes of lines that are not UTF-8, by which an encoding is guessed
 
 
 def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
@@ -52,59 +52,6 @@ def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
     for segment in segments:  # bytes that are not UTF-8 are passed on
         yield line(resolve_references(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
-
-
-def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
-    """Yield the text in UTF-8, without a byte order mark.
-
-    Raises UserError, at the end at the latest, for text in another encoding than `stated` or, without it, UTF-8, and for
-    lines that end in CR. If most lines with other characters than ASCII are valid, the rest is damaged. It is passed on
-    and named on stderr, for `normalise` to refuse or replace.
-    """
-    mark = next((mark for mark in MARKS if stream.head.startswith(mark)), b"")
-    encoding = MARKS.get(mark) or codecs.lookup(stated or "utf-8").name  # a byte order mark counts more
-    if encoding == "utf-8":
-        stream.read(len(mark))
-        return checked(stream, stream.label, encoding)
-    beginning = stream.head.decode(errors="ignore").encode()  # without half of a character at the end
-    if stream.head.startswith(beginning) and not mark and len(beginning.decode("ascii", "ignore")) + 9 < len(beginning):
-        raise UserError(
-            f"{stream.label} is UTF-8, not {encoding}; if the other side is {encoding}, write `encoding: [utf-8, "
-            f"{encoding}]`, or convert that side by iconv"
-        )
-    return checked((text.encode() for text in codecs.iterdecode(stream, encoding)), stream.label, encoding)
-
-
-def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[bytes]:
-    # A byte that is not UTF-8 becomes half of a surrogate pair.
-    decoder, lines, returns, first, sample = codecs.getincrementaldecoder("utf-8")("surrogateescape"), 0, 0, "", b""
-    valid, other, wrong = False, 0, 0  # of the lines with other characters than ASCII: any, and numbers
-    try:
-        for chunk in itertools.chain(chunks, [b""]):
-            returns += chunk.count(b"\r") - chunk.count(b"\r\n")
-            if chunk.count(0) > 1 + len(chunk) // 20 or shifted(chunk):
-                raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
-            decoded = decoder.decode(chunk, not chunk)
-            try:
-                decoded.encode()
-                valid |= not decoded.isascii()
-            except UnicodeEncodeError as error:
-                place = lines + decoded.count("\n", 0, error.start) + 1
-                first = first or f"{label}: line {place:,} (byte 0x{ord(decoded[error.start]) - 0xDC00:02x})"
-                of_others = [line.encode(errors="surrogateescape") for line in decoded.split("\n") if not line.isascii()]
-                of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
-                other, wrong = other + len(of_others), wrong + len(of_wrong)
-                sample = b"\n".join([sample, *of_wrong])[:SAMPLE]
-            if (len(sample) == SAMPLE or not chunk) and first and 2 * wrong > other and not valid:
-                raise UserError(foreign(first, sample))
-            lines += chunk.count(b"\n")
-            yield chunk
-    except UnicodeError as error:  # also half of a surrogate pair, which UTF-7 can hold
-        raise UserError(f"{label}: at line {lines + 1:,} or later, it is not {encoding}: {error}") from None
-    if returns > max(1, lines):
-        raise UserError(f"{label}: its lines end in CR, as on an old Mac; LF is expected: tr '\\r' '\\n' < {label} > FILE")
-    if first:
-        say(f"{first} and {wrong - 1:,} more are damaged UTF-8; mend them, or see invalid_utf8 in params.yaml")
 
 
 def read_text(path: Path, encoding: str | None = None) -> list[str]:
@@ -194,12 +141,34 @@ def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
                 yield number, row.removesuffix(b"\r")
 
 
+def table_rows(path: Path, encoding: str | None) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the numbers and the cells of the rows of a table with tabs.
+
+    Raises UserError for a row of another width than the first, and at the end for cells in quotes: all of them, or, as
+    spreadsheets write them, those with a quotation mark, which is doubled.
+    """
+    width, plain, all_quoted, doubled = 0, False, True, False
+    for number, row in filled(path, encoding):
+        cells = row.split(b"\t")
+        width = width or len(cells)
+        if len(cells) != width:
+            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {width}")
+        if not plain:
+            marked = [cell for cell in cells if b'"' in cell]
+            plain = not all(map(QUOTED.fullmatch, marked))
+            all_quoted, doubled = (
+                all_quoted and len(marked) == width,
+                doubled or any(b'""' in cell[1:-1] for cell in marked),
+            )
+        yield number, cells
+    if width and not plain and (all_quoted or doubled):
+        raise UserError(f"{path}: cells are in quotes, which would be a part of the text; write the table without them")
+
+
 def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
     """Yield the rows of a table with tabs: of two columns, or of the columns that its first line names by language."""
     names: list[str] = []
-    quoted = None  # whether each cell is, once there is one
-    for number, row in filled(path, encoding):
-        cells = row.split(b"\t")
+    for number, cells in table_rows(path, encoding):
         if not names:
             names = [cell.strip().decode(errors="replace") for cell in cells]
             if columns(names, languages):
@@ -210,12 +179,7 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
                 )
                 raise UserError(f"{path}: its first row is {', '.join(names)[:99]!r}; {wanted}, are expected")
             names = ["source", "target"]
-        if len(cells) != len(names):
-            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {len(names)}")
-        quoted = quoted is not False and all(len(cell) > 1 and cell[:1] == cell[-1:] == b'"' for cell in cells)
         yield number, names, cells
-    if quoted:
-        raise UserError(f"{path}: each cell is in quotes, which would be a part of the text; write the table without them")
 
 
 def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:

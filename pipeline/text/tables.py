@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.running.progress import say
 from pipeline.settings.download import Part
-from pipeline.text.forms import filled, line
+from pipeline.text.forms import line, table_rows
 from pipeline.text.plain import require_form
 from transformer.config.reading import UserError, similar
 
@@ -19,16 +19,13 @@ def chosen_pairs(path: Path, part: Part, noted: Counter[str]) -> Iterator[tuple[
     """
     wanted = [*(part.columns or ()), *([] if part.score is None else [part.score])]
     require_form(path, "tsv")
-    width, places, below = 0, list[int](), 0
-    for number, row in filled(path, part.encodings[0]):
-        cells = row.split(b"\t")
-        if not width:
-            width, named = len(cells), [cell.strip().decode(errors="replace") for cell in cells]
+    places, below = list[int](), 0
+    for number, cells in table_rows(path, part.encodings[0]):
+        if not places:
+            named = [cell.strip().decode(errors="replace") for cell in cells]
             places = [place(column, named, path) for column in wanted]
             if any(isinstance(column, str) for column in wanted):
                 continue
-        if len(cells) != width:
-            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {width}")
         if part.least is not None and score(cells[places[2]], f"{path}: row {number:,}, column {part.score}") < part.least:
             below, noted["below"] = below + 1, noted["below"] + 1
             continue

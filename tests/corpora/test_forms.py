@@ -341,7 +341,8 @@ GROWING = f'<!DOCTYPE t [<!ENTITY e0 "{"x" * 99}">{GROWING}]>'
     [
         ("tsv", table([("a", "b"), ("c",)]), ["row 2 has 1 columns"]),
         ("tsv", table([("a", "b", "c")]), ["first row is 'a, b, c'", "columns en and de, or two without names"]),
-        ("tsv", table([('"a"', '"b"'), ('"c"', '"d"')]), ["each cell is in quotes"]),
+        ("tsv", table([('"a"', '"b"'), ('"c"', '"d"')]), ["cells are in quotes"]),
+        ("tsv", table([("a", "b"), ('"say ""a"", then ""b"""', "c")]), ["cells are in quotes"]),
         ("tsv", b"one,eins\n", ["first row is 'one,eins'", "with tabs"]),
         ("jsonl", b'{"en": "a", "de": "b"}\n{"en": "a", "de": null}\n', ["row 2 has no text for en and de"]),
         ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["row 2 is not a JSON object"]),
