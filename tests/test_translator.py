@@ -70,7 +70,7 @@ def test_split_translates_each_sentence_and_keeps_line_breaks(translate):
     one, two = translate([f"{LINES[0]}.", f"{LINES[1]}!"])
     text = f"\n{LINES[0]}. {LINES[1]}!\r\n\r\n \n  {LINES[1]}!\u2028{LINES[0]}."
     assert translate(text, split=True) == f"\n{one} {two}\r\n\r\n \n  {two}\u2028{one}"
-    assert translate(["", " \u200b", f"{LINES[0]}.\n", "\n\n"], split=True) == ["", "", f"{one}\n", "\n\n"]
+    assert translate(["", " \u200b", f"{LINES[0]}.\n", "\n\n"], split=True) == ["", " \u200b", f"{one}\n", "\n\n"]
     japanese = dataclasses.replace(
         translate, text_config=dataclasses.replace(translate.text_config, languages=("en", "ja"))
     )
@@ -93,7 +93,7 @@ def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(t
     long = f"{LINES[0]}. {LINES[1]}. "
     few = {"batch_tokens": 4 * (len(translate.encode(translate.normalise([long]))[0]) - 1)}
     parts = translate([f"{LINES[0]}.", f"{LINES[1]}."])
-    assert translate([long, LINES[0], ""], split=True, **few) == [" ".join(parts), TRANSLATIONS[0], ""]
+    assert translate([long, LINES[0], ""], split=True, **few) == [" ".join(parts) + " ", TRANSLATIONS[0], ""]
     assert translate(long, split=True, **few) == " ".join(parts)
     with refused("line 1 has ", "pieces, and a batch takes ", "split=True"):
         translate(long, **few)

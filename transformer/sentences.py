@@ -31,7 +31,7 @@ START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w(?:\w+|\.)?)")  #
 SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sentence in small letters: (a), or 's before Avonds
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
 ROMAN = re.compile(r"[IVXLC]{2,}")
-PAIRS = ("「」", "『』", "（）", "“”", "‘’", "《》")  # around sentences of Chinese and Japanese that stay together
+PAIRS = [*zip("「『（“‘《", "」』）”’》")]  # around sentences of Chinese and Japanese that stay together
 NEAR = 64  # characters before and after a mark that are looked at
 # Languages with ordinals such as `3.`, with words without a vowel, and with no space between sentences
 ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu|ko")
