@@ -90,10 +90,10 @@ def test_the_first_text_of_which_a_part_may_be_missing_is_warned_about_once(tran
 
 
 def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(translate):
-    long = f"{LINES[0]}. {LINES[1]}. "
+    long = f"{LINES[0]}. {LINES[1]}."
     few = {"batch_tokens": 4 * (len(translate.encode(translate.normalise([long]))[0]) - 1)}
     parts = translate([f"{LINES[0]}.", f"{LINES[1]}."])
-    assert translate([long, LINES[0], ""], split=True, **few) == [" ".join(parts) + " ", TRANSLATIONS[0], ""]
+    assert translate([long, LINES[0], ""], split=True, **few) == [" ".join(parts), TRANSLATIONS[0], ""]
     assert translate(long, split=True, **few) == " ".join(parts)
     with refused("line 1 has ", "pieces, and a batch takes ", "split=True"):
         translate(long, **few)
