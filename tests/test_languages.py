@@ -76,6 +76,7 @@ def test_what_differs_stays_different_and_what_nothing_knows_is_named():
     assert means("sr_RS@latin", "sr-Latn") and means("uz@cyrillic", "uz_Cyrl") and language_of("ca@valencia") == "ca"
     for code in ("jp", "xx", "und", "english", "source", "zho_Hanx", "de_Text"):
         assert repr(code) in not_known(["de", code])
+    assert "'jp' and 'xx' are" in not_known(["jp", "xx"])
     text = ["ядиус " * 300, "the way of it " * 100]
     assert swapped(text, ("eng_Latn", "rus")) and not swapped(text, ("rus_Cyrl", "en-US"))
 

@@ -5,6 +5,7 @@ this GPU. A stage that needs GPUs therefore claims free GPUs and hides all other
 A claim is a lock on a file, which ends with the process.
 """
 
+import functools
 import os
 import re
 import tempfile
@@ -70,7 +71,12 @@ def claim_for(stage: str, params: Mapping[str, Any]) -> None:
 
 def definitions() -> dict[str, Any]:
     """Return the stages of dvc.yaml by name, or {} if there is no dvc.yaml. Raises UserError for a damaged one."""
-    return within(parsed(STAGES, STAGES.read_bytes()), "stages") or {} if STAGES.exists() else {}
+    return within(stages_of(STAGES.read_bytes()), "stages") or {} if STAGES.exists() else {}
+
+
+@functools.lru_cache(maxsize=1)  # a stage asks for the same text several times
+def stages_of(content: bytes) -> Any:
+    return parsed(STAGES, content)
 
 
 def needed(stage: str, params: Mapping[str, Any]) -> int:

@@ -1,7 +1,6 @@
 """Refuses a file in git that a merge or an editor left damaged, before a stage writes it anew."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from pipeline.settings.params import require_resolved
 from transformer.config.reading import UserError
 
 MENDED = "mend the file; `git checkout` restores the one that was committed"
@@ -17,13 +17,6 @@ MENDED = "mend the file; `git checkout` restores the one that was committed"
 def written() -> Iterator[Path]:
     """Yield the JSON files in git that stages write. They write them atomically, so a kill damages none."""
     yield from filter(Path.is_file, (Path("checksums.json"), *Path("results").rglob("*.json")))
-
-
-def require_resolved(path: Path, content: bytes) -> None:
-    """Raise UserError, with the line, if a file has a conflict marker of git."""
-    if found := re.search(rb"^(<{7} .*|\|{7} .*|={7}|>{7} .*)\r?$", content, re.MULTILINE):
-        line, marker = content.count(b"\n", 0, found.start()) + 1, found[1][:7].decode()
-        raise UserError(f"{path}, line {line}: {marker} is a conflict marker of git; resolve the conflict first")
 
 
 def require_all_resolved() -> None:

@@ -73,9 +73,10 @@ def same(codes: Iterable[str], others: Iterable[str]) -> bool:
 
 def not_known(codes: Iterable[str]) -> str:
     """Return what to say of those `codes` of which langcodes knows no language, or ""."""
-    several = " and ".join(map(repr, unknown(codes)))
+    found = [*map(repr, unknown(codes))]
     said = "no rules of a language are used for it; codes are those of ISO 639, such as de, deu or zho_Hans"
-    return several and f"languages: {several} is not a known code of a language: {said}"
+    what = "is not a known code of a language" if len(found) == 1 else "are not known codes of languages"
+    return f"languages: {' and '.join(found)} {what}: {said}" if found else ""
 
 
 def unknown(codes: Iterable[str]) -> list[str]:

@@ -1,5 +1,8 @@
 """Reads params.yaml. A corpus or a model lists only its differences from `base`, a run only those from its model."""
 
+import copy
+import functools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +38,12 @@ def text_of(path: Path = PARAMS) -> str:
 
 def parse(text: str, path: Path = PARAMS) -> dict[str, Any]:
     """Return the content of params.yaml, or of another file with this text."""
+    require_resolved(path, text.encode())
+    return copy.deepcopy(parsed(text, path))
+
+
+@functools.lru_cache(maxsize=4)  # a stage asks for the same text several times
+def parsed(text: str, path: Path) -> dict[str, Any]:
     yaml = YAML(typ="safe")
     yaml.Constructor = Constructor
     try:
@@ -45,6 +54,13 @@ def parse(text: str, path: Path = PARAMS) -> dict[str, Any]:
     if not isinstance(params, dict):
         raise UserError(f"{path} is not a mapping")
     return params
+
+
+def require_resolved(path: Path, content: bytes) -> None:
+    """Raise UserError, with the line, if a file has a conflict marker of git."""
+    if found := re.search(rb"^(<{7} .*|\|{7} .*|={7}|>{7} .*)\r?$", content, re.MULTILINE):
+        line, marker = content.count(b"\n", 0, found.start()) + 1, found[1][:7].decode()
+        raise UserError(f"{path}, line {line}: {marker} is a conflict marker of git; resolve the conflict first")
 
 
 class Constructor(SafeConstructor):

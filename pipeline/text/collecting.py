@@ -59,7 +59,8 @@ def collect(
         train = counts["train"]
         train["kept"] = hold_out(folder, languages, train["read"], held)
         more = train["read"] - train["kept"] - sum(held.values())
-        say(f"held out of train, evenly spread: {held}; {more:,} more pairs with these sources are removed from train")
+        sizes = " and ".join(f"{size:,} pairs for {name}" for name, size in held.items())
+        say(f"{sizes} are held out of train, evenly spread; {more:,} more pairs with their sources are removed from train")
         counts |= {name: {"read": size, "kept": size} for name, size in held.items()}
         train["dropped"] = {"same_source": more}
     return counts

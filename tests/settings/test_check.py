@@ -220,6 +220,10 @@ FIRST = "base:\n  first: &all\n    steps: "
     [
         (None, "params.yaml is not in"),
         ("runs: [", "params.yaml cannot be read"),
+        (
+            "a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> other\n",
+            "params.yaml, line 2: <<<<<<< is a conflict marker of git",
+        ),
         ("a: 1\nruns: {a: {}, b: {}, a: {}}", 'found duplicate key "a"'),
         ("- runs", "is not a mapping"),
         (f"{FIRST}2001-99-99\n", "'2001-99-99' is not a valid timestamp in line 3"),

@@ -192,6 +192,8 @@ def observing() -> Iterator[list[Seen]]:
     found: list[Seen] = []
     kinds = {"report"}
     run, parse, safe_open = stage.run, params.parse, checkpoint.safe_open
+    for script in code.scripts().values():
+        code.closure(script)  # kept by the module: in a traced stage, it would take four times as long
 
     def observed(main: Callable, parser: argparse.ArgumentParser, **options: Any) -> None:
         def watched(*given: Any) -> Any:

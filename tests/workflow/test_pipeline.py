@@ -70,7 +70,8 @@ def test_each_stage_is_a_script_with_quoted_names_and_says_what_it_needs_of_the_
 def imported(path: Path) -> set[str]:
     """The modules of the project that a file imports, without empty ones and those that it names in a string."""
     meaning = code.meaning_of(path.read_bytes(), path.relative_to(ROOT), code.existing())
-    modules = {module for node in ast.walk(meaning.tree) for module, _, _ in meaning.imported(node) or ()}
+    statements = [node for node in ast.walk(meaning.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {module for node in statements for module, _, _ in meaning.imported(node) or ()}
     return {module.as_posix() for module in modules if (ROOT / module).stat().st_size}
 
 
