@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path("work/code")
 NOTED = Path("work/.code.json")
 PACKAGES = ("pipeline", "transformer")
-CALLED = re.compile(r"^    stage\.script\(\s*[\w.]+,\s*[\"'](\w+)", re.MULTILINE)
+CALLED = re.compile(rb"^    stage\.script\(\s*[\w.]+,\s*[\"'](\w+)", re.MULTILINE)
 
 # An update of these libraries may change what they return. A stage that imports one depends on its version. The versions
 # of torch and numpy are recorded with the times of a run: an update of them should not cost days of training.
@@ -51,12 +51,15 @@ CHANGE_NO_RESULT = {
 def scripts() -> dict[str, Path]:
     """Return the script of each stage besides `code`: the module that calls `stage.script` with the stage's name.
 
-    It may be in any folder. dvc.yaml also names it, but DVC does not allow a stage to depend on that file.
+    It may be in any folder. dvc.yaml also names it, but DVC does not allow a stage to depend on that file. Raises UserError
+    if two modules give the same name, as a copy of a script does: the digest could be that of the copy.
     """
-    found = {}
-    for path in sorted((ROOT / "pipeline").rglob("[!.]*.py")):
-        if called := CALLED.search(path.read_text(encoding="utf-8")):
-            found[called[1]] = path.relative_to(ROOT)
+    found = dict[str, Path]()
+    for path in sorted(existing()):
+        if called := CALLED.search((ROOT / path).read_bytes()):
+            name = called[1].decode()
+            if found.setdefault(name, path) != path:
+                raise UserError(f"{found[name]} and {path} are both scripts of the stage {name}; move one out of pipeline/")
     return found
 
 
@@ -92,7 +95,9 @@ def closure(script: Path) -> dict[Path, Meaning]:
 
 
 def existing() -> frozenset[Path]:
-    return frozenset(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    """Return the modules of the project. Hidden files and folders belong to editors."""
+    paths = (path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("[!.]*.py"))
+    return frozenset(path for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
 def imports(module: Meaning, known: frozenset[Path]) -> set[Path]:

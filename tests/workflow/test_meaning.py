@@ -176,6 +176,15 @@ def test_the_script_of_a_stage_is_the_one_that_dvc_runs():
         assert f"python -m {'.'.join(script.with_suffix('').parts)} " in str(stages[stage]), stage
 
 
+def test_a_copy_of_a_script_is_refused_unless_it_is_hidden_and_one_of_another_encoding_is_read(tmp_path, described):
+    """The digest was that of the copy, so an edit of the script made nothing stale."""
+    with refused("pipeline/work.py and pipeline/work_old.py are both scripts of the stage work; move one out of pipeline/"):
+        described("x = 1", work_old=f"x = 2\n{SCRIPT}")
+    before = described("x = 1", **{".ipynb_checkpoints__work-checkpoint": f"x = 2\n{SCRIPT}"})
+    (tmp_path / "pipeline/notes.py").write_bytes(b"# caf\xe9\n")
+    assert before == code.described("work") == described("x = 1")
+
+
 def test_no_module_is_loaded_in_a_way_that_the_digest_does_not_see():
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_bytes())):
