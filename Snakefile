@@ -27,6 +27,8 @@ from pipeline.orchestrating.results import show
 from pipeline.orchestrating.screen import LOGS, Screen, take_over
 
 dry = workflow.output_settings.dryrun
+if workflow.is_main_process:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `snakemake --dag | head` ends like other programs
 if workflow.is_main_process and not (dry or workflow.output_settings.verbose):
     # Before the imports below, which take a second
     take_over(logger, Screen(lambda: show_results(), lambda: missing, said))
@@ -122,6 +124,7 @@ for line in long_trainings.values():
 
 
 onstart:  # not called in a dry run
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         confirm(long_trainings, {job.rule.name for job in workflow.dag.needrun_jobs()})
     except UserError as error:

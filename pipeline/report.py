@@ -67,7 +67,7 @@ def publish(files: Mapping[str, str], out: Path) -> None:
     listed = out / LISTED
     earlier = set(listed.read_text(encoding="utf-8").split("\n")) - {""} if listed.is_file() else set()
     if not earlier and any(path.suffix != ".partial" for path in out.glob("*")):
-        raise UserError(f"{out} holds files, but no earlier report; choose a new folder or the folder of a report")
+        raise UserError(f"{out} holds files, but no {LISTED} of an earlier report; restore it, or choose a new folder")
     if others := [name for name in files if name not in earlier and (out / name).exists()]:
         raise UserError(f"{out / others[0]} is not of an earlier report and would be replaced; move it elsewhere")
     write_lines(listed, sorted({*earlier, *files}))

@@ -612,7 +612,7 @@ def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(proje
         report.publish({"my.csv": ""}, out)
     write_lines(here / "site/index.html", ["mine"])
     for folder in (project.scores, here / "site"):
-        with refused("holds files, but no earlier report"):
+        with refused("holds files, but no files.txt of an earlier report; restore it"):
             report.publish({report.PAGE: ""}, folder)
 
 

@@ -7,6 +7,7 @@ status.
 import argparse
 import io
 import os
+import re
 import select
 import signal
 import sys
@@ -138,7 +139,9 @@ def drop_unwritten() -> None:
 
 
 def require_within() -> None:
-    """Raise UserError if a folder of outputs is a link to another place, where DVC cannot record the outputs of a stage."""
+    """Raise UserError for a place where DVC cannot record the outputs of a stage: behind a link, or a path with a brace."""
+    if re.search("[{}]", str(Path.cwd())):
+        raise UserError(f"{Path.cwd()}: DVC cannot record outputs in a folder with a brace in its path; rename the folder")
     folders = [path for top in map(Path, OUTPUTS) for path in (top, *top.glob("*/"), *top.glob("*/*/"))]
     for folder in (*folders, Path("work"), Path("work/code")):
         if not (place := folder.resolve()).is_relative_to(Path.cwd()):

@@ -77,6 +77,9 @@ def test_every_folder_of_outputs_lies_in_the_project_and_downloads_may_lie_elsew
         Path(folder).unlink()
     Path("work/downloads").symlink_to(tmp_path / "elsewhere")
     stage.require_within()
+    monkeypatch.chdir((tmp_path / "project").rename(tmp_path / "a{x}"))  # DVC takes it for a name in a format
+    with refused("a{x}: DVC cannot record outputs in a folder with a brace in its path; rename the folder"):
+        stage.require_within()
 
 
 @pytest.mark.more
@@ -421,6 +424,11 @@ def test_a_signal_to_snakemakes_process_alone_stops_the_stages_too(project, numb
         assert psutil.wait_procs(below, timeout=30)[1] == [], "no stage outlives its workflow"
     assert process.returncode == 1 and printed.count("Stopping what is running.") == 1
     assert "score@demo-tiny stopped after " in printed and "score@demo-tiny failed" not in printed
+
+
+def test_a_reader_that_leaves_ends_a_listing_without_a_word(project):
+    listing = "python -m snakemake --dry-run | true; echo ${PIPESTATUS[0]}"
+    assert project.run("bash", "-c", listing).splitlines()[-1] == str(128 + signal.SIGPIPE)
 
 
 def test_without_git_one_line_says_what_to_do_and_a_repository_around_the_folder_is_enough(built, tmp_path):
