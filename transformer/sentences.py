@@ -103,7 +103,8 @@ def point_ends(before: str, word: str, code: str) -> bool:
         names.insert(0, part + names[0])  # z. B. is z.B
     names.append(re.split("['’-]", last)[-1])  # l'art
     names += [name.replace(name[0], name[0].lower(), 1) for name in names if len(name) > 1 and name[0].isupper()]
-    known = next((name for name in names if name in never | others | numbered), last)  # the longest one
+    listed = (name for name in names if name in never or name in others or name in numbered)
+    known = next(listed, last)  # the longest one
     counted = last.endswith("str") or known in numbered  # Hauptstr. 5
     if known in never or (counted and (number or ROMAN.fullmatch(word))):
         return False
