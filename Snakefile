@@ -49,8 +49,8 @@ from pipeline.running import devices, quota
 from pipeline.orchestrating import slurm, termination
 from pipeline.orchestrating.costly import confirm, costly
 from pipeline.orchestrating.lock_files import clear_rwlock, keep_or_put_back
-from pipeline.running.merges import require_whole, written
-from pipeline.orchestrating.project import opened, read_settings_once, refresh
+from pipeline.running.merges import require_all_whole
+from pipeline.orchestrating.project import opened, read_settings_once, refresh, require_declared
 from pipeline.running.stage import require_within
 from transformer.config.reading import UserError
 
@@ -97,8 +97,7 @@ try:
         os.environ["SNAKEMAKE_STAGES"] = "run"  # they end if this process is killed (pipeline/running/launcher.py)
         check(with_studies(params))
         require_within()
-        for path in written():
-            require_whole(path)
+        require_all_whole()
         lock = only_one()
         clear_rwlock()
     with opened() as repo:
@@ -107,6 +106,7 @@ try:
                 print(f"snakemake: {restored}", file=sys.stderr)
             code.write() if dry else refresh(repo)  # a dry run changes no file in git
         graph = repo.index.graph
+        require_declared(graph)
         if workflow.is_main_process:
             read_settings_once()
             stale = {name for name in repo.status() if name != "code"}  # refreshed above

@@ -5,7 +5,7 @@ import functools
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +14,16 @@ from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 from dvc.scm import SCMError
+from dvc.stage import PipelineStage
 from dvc.utils.serialize import load_path
 
 from pipeline import code
 from pipeline.running.devices import definitions
 from pipeline.settings.addresses import TEXT
+from pipeline.settings.score_files import within
 from transformer.config.reading import UserError
+
+NEEDS = ("threads", "gpu", "mem_mb", "minutes")
 
 
 @contextlib.contextmanager
@@ -51,6 +55,18 @@ def require_files(folder: Path) -> None:
             raise UserError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8; rename it")
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UserError(f"{path} is a pipe, a socket or a device; {folder}/ holds files, so write its content into one")
+
+
+def require_declared(stages: Iterable[PipelineStage]) -> None:
+    """Raise UserError for a stage that lacks a script, an output, or what Snakemake reads in its `meta`."""
+    scripts = {"code", *code.scripts()}
+    for stage in stages:
+        kind = stage.name.partition("@")[0]
+        lacking = [f"meta.snakemake.{each}" for each in NEEDS if within(stage.meta, "snakemake", each) is None]
+        lacking += [] if stage.outs else ["outs"]
+        lacking += [] if kind in scripts else [f'a script with `stage.script(main, "{kind}", ...)` in pipeline/']
+        if lacking:
+            raise UserError(f"dvc.yaml: the stage {kind} lacks {', '.join(lacking)}; see CONTRIBUTING.md")
 
 
 def read_settings_once() -> None:

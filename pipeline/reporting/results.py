@@ -188,7 +188,9 @@ def naming(path: Path) -> Iterator[None]:
     except UserError as error:
         raise error if str(path) in str(error) else UserError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{path}: {error!r}; a file of the stage `result` is expected; make it again") from None
+        raise UserError(
+            f"{path}: {error!r}; a file of the stage `result` is expected; make it again, or move it elsewhere"
+        ) from None
 
 
 def row_of(params: Mapping, name: str, known: Mapping, results: Path) -> dict[str, Any]:

@@ -36,6 +36,11 @@ def require_whole(path: Path) -> None:
         parsed(path, content)
 
 
+def require_all_whole() -> None:
+    for path in written():
+        require_whole(path)
+
+
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) < len(pairs):
         raise ValueError

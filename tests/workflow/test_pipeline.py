@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx
 import pytest
@@ -14,8 +15,10 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 
 from pipeline import code
+from pipeline.orchestrating.project import require_declared
 from pipeline.settings.params import load
 from tests.support.projects import ROOT, STAGES
+from tests.support.refusals import refused
 
 # The modules of transformer/ by their directions: none imports a later one, directly or by way of others.
 ORDER = ("attention", "layers", "model", "checkpoint", "step", "training")
@@ -64,6 +67,14 @@ def test_each_stage_is_a_script_with_quoted_names_and_says_what_it_needs_of_the_
         for out in stage.outs:
             in_git = str(out).startswith(("results/", "reports"))
             assert (out.use_cache, out.persist) == (not in_git, in_git), f"{name}: {out}"
+
+
+def test_a_stage_that_lacks_what_a_stage_needs_is_refused_by_name():
+    needs = {"threads": 1, "gpu": 0, "mem_mb": 500}
+    with refused('the stage lengths lacks meta.snakemake.minutes, outs, a script with `stage.script(main, "lengths"'):
+        require_declared([SimpleNamespace(name="lengths@a", meta={"snakemake": needs}, outs=[])])
+    with refused("the stage flops lacks meta.snakemake.threads"):
+        require_declared([SimpleNamespace(name="flops@a", meta=None, outs=["scores/a"])])
 
 
 @functools.cache
