@@ -179,6 +179,9 @@ def test_a_merge_keeps_a_generated_file_whole(here):
     assert git("diff", "--name-only", "--diff-filter=U").split() == [path.as_posix() for path in paths]
     assert {path.read_text() for path in paths} == {"\n".join(["A", *lines[1:]])}
     assert {"A", "G"} <= {*listed.read_text().split()}
+    Path("dvc.lock").unlink()
+    git("-c", "core.autocrlf=true", "checkout", "--quiet", "ours", "--", "dvc.lock")
+    assert b"\r" not in Path("dvc.lock").read_bytes(), "DVC and the digests of templates see bytes"
 
 
 # A lock file as DVC writes it. A line that ends a complete output has a bar before it.
