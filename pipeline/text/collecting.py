@@ -18,7 +18,7 @@ from pipeline.text.fetching import Fetcher
 from pipeline.text.forms import named, pairs, text
 from pipeline.text.holding_out import hold_out
 from pipeline.text.letters import swapped
-from pipeline.text.plain import FIRST, notice, notice_names
+from pipeline.text.plain import FIRST, notice, notice_names, require_form
 from pipeline.text.sets import lines_of
 from pipeline.text.tables import chosen_pairs
 from transformer.config.reading import UserError
@@ -126,6 +126,7 @@ def opened(part: Part, keys: Languages, archives: Mapping[str, Archive], fetcher
 
 def by_language(archive: Path, keys: Languages) -> Sides:
     """Yield the members of a zip file whose names end in the code of a side, or in another code of its language."""
+    require_form(archive, "zip")
     with undamaged(archive), zipfile.ZipFile(archive) as packed:
         ends = [name.rpartition(".")[2] for name in packed.namelist()]
     held = [f".{ends[first]}" for first, *_ in named(ends, (keys[0][1:], keys[1][1:]))] or list(keys)

@@ -253,9 +253,8 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
             remedy = 'convert the file to UTF-8 and write encoding="UTF-8" in its first line'
             raise UserError(f"{path} cannot be read in its encoding: {error}; {remedy}") from None
     if not named([*seen], languages):
-        raise UserError(
-            f"{path}: it has no unit in {' and '.join(languages)}; its languages are {', '.join(seen) or 'none'}"
-        )
+        held = ", ".join(seen) or "none; is it a TMX file?"
+        raise UserError(f"{path}: it has no unit in {' and '.join(languages)}; its languages are {held}")
 
 
 def segment(variant: Element) -> tuple[str, str]:
