@@ -30,8 +30,8 @@ OTHERS = {
     rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not "
     "text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
     rb"([^|\n]+ \|\|\| [^\n]+\n){2,}[^\n]*\Z": "a table with |||; {{tsv: {0}}} reads both sides if ' ||| ' is a tab",
-    rb"\s*<(url|keywords|talkid|speaker|chapter)\b[^\n]*>\s*\n": "a text with lines of mark-up, as of IWSLT; the rest is "
-    "expected, on both sides: sed '/^</d'",
+    rb"\s*<(url|keywords|talkid|speaker|chapter)\b[^\n]*>[ \t\r]*\n": "a text with lines of mark-up, as of IWSLT; the rest "
+    "is expected, on both sides: sed '/^</d'",
     rb"version https://git-lfs": "a pointer of Git LFS; its text is expected: git lfs pull",
     rb"(\"[^\n]*\",\"[^\n]*\"\r?\n){2,}[^\n]*\Z": "a table with commas; {{tsv: {0}}} reads one with tabs and no quotes",
     rb'(#[^\n]*\n|\s)*msgid "': "a catalogue of gettext; text without mark-up, one segment per line, is expected",
@@ -49,7 +49,7 @@ PIECES = {
     r"\S@@(\s|$)": "sed -E 's/@@( |$)//g'",
     r"(^|\s)##(?!AT)\w": "sed 's/ ##//g'",
     r" (@[-,.]@|##AT##-##AT##) ": "sed -E 's/ (@([-,.])@|##AT##(-)##AT##) /\\2\\3/g'",
-    r"^\S+\|\S+( \S+\|\S+)+\s*$": "sed -E 's/\\|[^ ]+//g'",
+    r"^[^\s|]+\|\S++( [^\s|]+\|\S++)+\s*$": "sed -E 's/\\|[^ ]+//g'",
     r"\S￭|￭\S": "sed -E 's/ ?￭ ?//g'",
     r"\S</w>(\s|$)": "sed 's/ //g; s|</w>| |g'",
     r"(^|\s)Ġ\w": "sed 's/ //g; s/Ġ/ /g'",
