@@ -123,7 +123,7 @@ def test_a_training_requests_its_nodes_gpus_cpus_memory_and_time(settings, optio
 @pytest.fixture
 def stale(project):
     """A project in which only the training and the stages after it are stale."""
-    run = "\nruns:\n  demo-tiny: {corpus: demo, model: tiny"
+    run = "\nruns:\n  demo-tiny: {corpus: demo, model: quick"
     project.edit("params.yaml", f"{run}}}", f"{run}, seed: 2}}")
     return project
 

@@ -150,7 +150,7 @@ FOLDERS += [block.folder for block in STUDY.values() if block.folder]
 def comparisons(params: Mapping) -> Iterator[Callable[[], None]]:
     """Yield a check of each entry of the blocks that a study can select, and of `corpora_in_use`."""
     if not params["runs"]:
-        raise UserError("params.yaml: runs is empty; a run is a line like `demo-tiny: {corpus: demo, model: tiny}`")
+        raise UserError("params.yaml: runs is empty; a run is a line like `demo-tiny: {corpus: demo, model: quick}`")
     yield partial(check_corpora_in_use, params)
     for block, function in CHECKS.items():
         others = taken(params, block)

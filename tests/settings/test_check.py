@@ -40,13 +40,13 @@ def small(params) -> dict[str, Any]:
     table3 = params["studies"]["demo-table3"]["runs"]
     studies = {
         "demo": {"runs": params["studies"]["demo"]["runs"]},
-        "demo-table3": {"runs": {run: table3[run] for run in ("demo-tiny", "demo-tiny-h1")}},
+        "demo-table3": {"runs": {run: table3[run] for run in ("demo-tiny-base", "demo-tiny-h1")}},
     }
     return {
         **params,
         "studies": studies,
         "corpora": {name: params["corpora"][name] for name in ("demo", "multi30k", "wmt14-en-fr")},
-        "models": {name: params["models"][name] for name in ("base", "big", "tiny")},
+        "models": {name: params["models"][name] for name in ("base", "big", "quick", "tiny")},
     }
 
 
@@ -175,11 +175,11 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("decodings.size", {"model": "demo-tiny/average", "set": "demo-test"}, "another name is expected: DVC's run cache"),
         ("hardware.nfiles", 1.0, "params.yaml: hardware.nfiles: 'nfiles' is not possible; another name is expected"),
         ("corpora.demo.languages", ["en", "../de"], "a name of at most 100 letters, digits"),
-        ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
-        ("models.tiny.averaging.choose", "dev_loss", "that divides checkpoint_every (50) and steps (1000) is expected"),
+        ("models.quick.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
+        ("models.quick.averaging.choose", "dev_loss", "that divides checkpoint_every (50) and steps (700) is expected"),
         ("runs.demo-tiny", EARLY, "can end it at step 120) writes a checkpoint every 50 steps; at most 3"),
         ("runs.demo-tiny", EARLY | {"checkpoint_every": 300}, "at most 2 is expected"),  # of the steps 100 and 120
-        ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),
+        ("models.quick.training.checkpoint_every", 400, "at most 2 is expected"),
         ("studies.demo.runs.demo-tiny.d_model", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 3"),
         ("studies.demo.decodings", {"d": {"model": "h1/average", "set": "demo-test"}}, "valid names are demo-tiny/average"),
         ("sets.demo-test", {"corpus": "demo", **BOTH}, "'demo-test' is also a set of the corpus demo"),
@@ -283,7 +283,7 @@ def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text, tmp_path):
     assert study.select(selected, "demo") == text
     own = tmp_path / "studies.yaml"
     own.write_text(
-        "mine:\n  runs:\n    demo-tiny: {corpus: demo, model: tiny}\n"
+        "mine:\n  runs:\n    demo-tiny: {corpus: demo, model: quick}\n"
         '  sets:\n    new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}\n'
         "  decodings:\n    beam-1: {model: demo-tiny/average, set: new, beam: 1}\n"
     )
@@ -293,7 +293,7 @@ def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text, tmp_path):
     assert marked == ["demo"]
     assert list(after["sets"]) == ["new"] and after["decodings"]["beam-1"]["beam"] == 1
     assert study.select(selected, "demo") == text
-    wrong = text.replace("demo-tiny: {corpus: demo, model: tiny}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
+    wrong = text.replace("demo-tiny: {corpus: demo, model: quick}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
     assert wrong != text and study.select(wrong, "demo") == text, "a wrong selection can be put right"
 
 
@@ -319,12 +319,12 @@ def test_every_study_can_be_selected(text):
 
 
 def test_blocks_written_otherwise_are_found_and_a_link_is_kept(tmp_path, text):
-    plain = "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorpora_in_use: [demo]\n"
-    in_lines = "runs:  # mine\n    demo-tiny:\n        corpus: demo\n\n        # why\n        model: tiny\n"
-    divided = "runs:\n\n  demo-tiny: {corpus: demo,\n    model: tiny}\n"
+    plain = "runs:\n  demo-tiny: {corpus: demo, model: quick}\n\ncorpora_in_use: [demo]\n"
+    in_lines = "runs:  # mine\n    demo-tiny:\n        corpus: demo\n\n        # why\n        model: quick\n"
+    divided = "runs:\n\n  demo-tiny: {corpus: demo,\n    model: quick}\n"
     expected = text.replace(plain, plain.replace("corpora", "# between\ncorpora"))
     assert expected != text
-    for runs in ("runs: {demo-tiny: {corpus: demo, model: tiny}}\n", in_lines, divided):
+    for runs in ("runs: {demo-tiny: {corpus: demo, model: quick}}\n", in_lines, divided):
         for corpora in ("[demo]\n", "\n  - demo\n", "\n- demo\n", "[\n  demo\n]\n"):
             assert study.select(text.replace(plain, f"{runs}\n# between\ncorpora_in_use: {corpora}"), "demo") == expected
     last = text.replace("corpora_in_use: [demo]\n", "")

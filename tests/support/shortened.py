@@ -28,7 +28,7 @@ SMALLER = {
     "target: text/demo/dev.de.xz}": "target: text/demo/dev.de.xz, first: 30}",
     "target: text/demo/test.de.xz}": "target: text/demo/test.de.xz, first: 40}",
     "vocabulary: {pieces: 2000}\n  demo-reverse:": "vocabulary: {pieces: 600}\n  demo-reverse:",
-    f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, {SIZES}}}",
+    f"runs:\n  {RUN}: {{corpus: demo, model: quick}}": f"runs:\n  {RUN}: {{corpus: demo, {SIZES}}}",
     "\nensembles: {}\n": f"\nensembles:\n  {ENSEMBLE}: {{first: {RUN}/average, second: {RUN}/average}}\n",
     "\nwarm_starts: {}\n": f"\nwarm_starts:\n  {WARM}: {{corpus: demo, model: {RUN}/average}}\n",
     "\nvalues: {}\n": f"\nvalues:\n  {VALUE}: {{model: {RUN}/average, corpus: demo, sentences: 40, steps: 50}}\n",

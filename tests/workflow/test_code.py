@@ -121,7 +121,7 @@ def run(main) -> str | int | None:
         (f"decodings:\n  {LINE}", "decodings: {}", "decodings.demo-beam"),
         ("    beam: 4 ", "    beam: 5 ", "base.decoding"),
         ("    steps: 100000\n", "    steps: 99999\n", None),  # of trainings
-        ("  demo-tiny: {corpus: demo, model: tiny}\n", "  demo-tiny: {corpus: demo, model: tiny}\n  new: {}\n", None),
+        ("  demo-tiny: {corpus: demo, model: quick}\n", "  demo-tiny: {corpus: demo, model: quick}\n  new: {}\n", None),
     ],
 )
 def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, capsys, old, new, path):

@@ -123,8 +123,8 @@ def test_times_state_all_gpus_of_a_training_and_a_stage_computes_with_its_thread
 
 @pytest.fixture
 def two_runs(project) -> StubProject:
-    run = "  demo-tiny: {corpus: demo, model: tiny}\n\ncorp"
-    project.edit("params.yaml", run, run.replace("\n\n", "\n  other: {corpus: demo, model: tiny, h: 1}\n\n"))
+    run = "  demo-tiny: {corpus: demo, model: quick}\n\ncorp"
+    project.edit("params.yaml", run, run.replace("\n\n", "\n  other: {corpus: demo, model: quick, h: 1}\n\n"))
     return project
 
 
@@ -132,7 +132,7 @@ def two_runs(project) -> StubProject:
 def test_two_trainings_run_at_the_same_time_on_two_gpus_or_on_two_cores(two_runs, tmp_path, cores, gpus, threads):
     (two_runs.root / "pipeline/train.py").write_text(MEETING)
     path = two_runs.root / "params.yaml"
-    run = "{corpus: demo, model: tiny"
+    run = "{corpus: demo, model: quick"
     path.write_text(path.read_text(encoding="utf-8").replace(run, run + threads), encoding="utf-8")
     trainings = ["train@demo-tiny", "train@other"]
     two_runs.run("snakemake", "--cores", cores, *trainings, CUDA_VISIBLE_DEVICES=gpus, TMPDIR=str(tmp_path))
@@ -164,7 +164,7 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
     for section, threads in {"training": 3, "decoding": 5, "vocabulary": 8}.items():
         params["base"][section]["threads"] = threads
     space = {"threads": [4, 6], "dropout": {"low": 0.1, "high": 0.2, "scale": "linear"}}
-    trial = {"corpus": "demo", "model": "tiny", "trials": 1, "steps": 9, "metric": "dev_loss", "seed": 1}
+    trial = {"corpus": "demo", "model": "quick", "trials": 1, "steps": 9, "metric": "dev_loss", "seed": 1}
     together = {"speed": [{"threads": 2, "dropout": 0.1}, {"threads": 7, "dropout": 0.2}]}
     params["searches"] = {"s": {**trial, "space": space}, "t": {**trial, "space": together}, "u": {**trial, "space": {}}}
     model = {"model": "demo-tiny/average", "set": "demo-test"}
@@ -175,8 +175,8 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
     decoding = {"decoder": "sampling", "threads": 9}
     back = {"corpus": "demo", "run": "x", "monolingual": {}, "decoding": decoding, "tagged": True, "ratio": 1}
     params["back_translations"] = {"b": back}
-    params["models"]["tiny"]["training"]["threads"], params["models"]["tiny"]["decoding"]["threads"] = 4, 6
-    params["runs"]["own"] = {"corpus": "demo", "model": "tiny", "threads": 11}
+    params["models"]["quick"]["training"]["threads"], params["models"]["quick"]["decoding"]["threads"] = 4, 6
+    params["runs"]["own"] = {"corpus": "demo", "model": "quick", "threads": 11}
     params["runs"]["other"] = {"corpus": "demo", "model": "deep"}
     with open(here / "params.yaml", "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)

@@ -170,7 +170,7 @@ def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
         ("save_every_minutes: 10 ", "save_every_minutes: 5 ", set()),
         ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise", "report"}),
         ("dev: [{source: text/demo/dev.en.xz, ", "dev: [{first: 9, source: text/demo/dev.en.xz, ", {"download", "report"}),
-        ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "result", "report"}),
+        ("{corpus: demo, model: quick}\n\ncorp", "{corpus: demo, model: quick, N: 1}\n\ncorp", {"train", "result", "report"}),
         # settings that the run does not use
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", {"report"}),
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
@@ -190,7 +190,7 @@ def test_an_edit_to_a_setting_concerns_the_stages_that_use_it(built, old, new, s
 
 
 def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project):
-    run = "  demo-tiny: {corpus: demo, model: tiny}\n"
+    run = "  demo-tiny: {corpus: demo, model: quick}\n"
     end = "\ncorpora_in_use"
     project.edit("params.yaml", run + end, f"{run}  demo-h1: {{corpus: demo, model: tiny, h: 1}}\n{end}")
     new = {f"{stage}@demo-h1" for stage in ("train", "average", "decode", "score", "flops", "result")}
@@ -207,7 +207,7 @@ def test_results_stay_when_their_run_is_deselected_and_none_is_lost_by_a_failure
     path, others = project.root / "results/demo-tiny.json", project.root / "results/decodings"
     before = path.read_bytes()
     (others / "earlier.json").write_text("{}")
-    project.edit("params.yaml", "  demo-tiny: {corpus: demo, model: tiny}", "  again: {corpus: demo, model: tiny, seed: 2}")
+    project.edit("params.yaml", "  demo-tiny: {corpus: demo, model: quick}", "  again: {corpus: demo, model: tiny, seed: 2}")
     project.snakemake()
     assert path.read_bytes() == before and (others / "earlier.json").exists() and (path.parent / "again.json").exists()
     path.write_text("{}")
@@ -225,7 +225,7 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(projec
     entry = f'  "{corpus}": {{languages: [en, de], download: {{}}, normalise: {{}}, vocabulary: {{}}}}\n'
     project.edit("params.yaml", "\ncorpora:\n", f"\ncorpora:\n{entry}")
     runs = "".join(f'  "{name}": {{corpus: demo, model: tiny}}\n' for name in NAMES)
-    project.edit("params.yaml", "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n", f"runs:\n{runs}")
+    project.edit("params.yaml", "runs:\n  demo-tiny: {corpus: demo, model: quick}\n", f"runs:\n{runs}")
     for stage, name in (("download", corpus), ("train", NAMES[0])):  # without `code`, DVC removes old outputs
         assert f"{name!r} is not possible" in project.run("dvc", "repro", "--single-item", f"{stage}@{name}", status=255)
     assert "check: params.yaml: " in project.run("dvc", "repro", status=255)

@@ -291,7 +291,7 @@ ON_RUN = ("train", "average", "decode", "score", "flops", "result")
 BACK = ("fetch_monolingual", "back_translate", "augment")
 NEW_RUNS = """\
 runs:
-  demo-tiny: {corpus: demo, model: tiny}
+  demo-tiny: {corpus: demo, model: quick}
   reverse: {corpus: turned, model: tiny}
   augmented: {corpus: demo-bt, model: tiny}
 """
@@ -311,7 +311,7 @@ TURNED = f"  turned: {{languages: [de, en], download: {{train: {PART}, dev: {PAR
 
 @pytest.fixture
 def project(project):
-    project.edit("params.yaml", "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorp", f"{NEW_RUNS}\ncorp")
+    project.edit("params.yaml", "runs:\n  demo-tiny: {corpus: demo, model: quick}\n\ncorp", f"{NEW_RUNS}\ncorp")
     project.edit("params.yaml", "corpora_in_use: [demo]\n", "corpora_in_use: [demo, turned]\n")
     project.edit("params.yaml", "\nback_translations: {}\n", f"\n{NEW_ENTRY}")
     project.edit("params.yaml", "\ncorpora:\n", f"\ncorpora:\n{TURNED}normalise: {{}}, vocabulary: {{}}}}\n")

@@ -213,9 +213,9 @@ def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, here):
     """The penalty L^alpha is that of the library, so the card does not warn of another penalty."""
     shutil.copytree(folder, here / "models/demo-tiny/average")
     shutil.copy(ROOT / "studies.yaml", here)
-    before, tiny, after = (ROOT / "params.yaml").read_text(encoding="utf-8").partition("\n  tiny:")
+    before, quick, after = (ROOT / "params.yaml").read_text(encoding="utf-8").partition("\n  quick:")
     after = re.sub(r"decoding: \{.*\}", "decoding: {beam: 3, penalty: power, alpha: 1.5, extra_length: 7}", after, count=1)
-    (here / "params.yaml").write_text(before + tiny + after, encoding="utf-8")
+    (here / "params.yaml").write_text(before + quick + after, encoding="utf-8")
     for kind in FORMATS:
         in_process.run(["pipeline.extras.export.__main__", "demo-tiny", f"as-{kind}", "--format", kind])
     search = json.loads(Path("as-marian/generation_config.json").read_text())
