@@ -150,6 +150,8 @@ if workflow.resource_settings.cores == available_cpu_count():
 
 
 SUBMITTED = "cluster" in config  # profiles/slurm sets it
+if ignored := ", ".join(config.keys() - {"cluster"}):
+    sys.exit(f"snakemake: --config {ignored} changes no setting; settings are in params.yaml")
 
 
 # The stages share the GPUs of this machine, and each claims its own (pipeline/running/devices.py). Without a GPU, only

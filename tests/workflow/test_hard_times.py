@@ -419,6 +419,7 @@ def test_a_stage_runs_by_its_name_and_only_dvc_forces_it(project):
     assert project.ran() == ["normalise@demo"]
     said = project.run("snakemake", "--touch", "--cores", "2", status=1)
     assert "--touch would call stages done that did not run" in said and "Traceback" not in said
+    assert "--config steps changes no setting" in project.run("snakemake", "--dry-run", "--config", "steps=5", status=1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
