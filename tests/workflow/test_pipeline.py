@@ -170,7 +170,7 @@ def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
         ("save_every_minutes: 10 ", "save_every_minutes: 5 ", set()),
         ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise", "report"}),
         ("dev: [{source: text/demo/dev.en.xz, ", "dev: [{first: 9, source: text/demo/dev.en.xz, ", {"download", "report"}),
-        ("{corpus: demo, model: quick}\n\ncorp", "{corpus: demo, model: quick, N: 1}\n\ncorp", {"train", "result", "report"}),
+        ("model: quick}\n\ncorp", "model: quick, N: 1}\n\ncorp", {"train", "result", "report"}),
         # settings that the run does not use
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", {"report"}),
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
@@ -207,7 +207,7 @@ def test_results_stay_when_their_run_is_deselected_and_none_is_lost_by_a_failure
     path, others = project.root / "results/demo-tiny.json", project.root / "results/decodings"
     before = path.read_bytes()
     (others / "earlier.json").write_text("{}")
-    project.edit("params.yaml", "  demo-tiny: {corpus: demo, model: quick}", "  again: {corpus: demo, model: tiny, seed: 2}")
+    project.edit("params.yaml", "  demo-tiny: {corpus: demo, model: quick}", "  again: {corpus: demo, model: tiny}")
     project.snakemake()
     assert path.read_bytes() == before and (others / "earlier.json").exists() and (path.parent / "again.json").exists()
     path.write_text("{}")
