@@ -163,10 +163,9 @@ def test_an_interrupted_translation_is_not_a_whole_one(shell, monkeypatch):
 
 def test_a_run_translates_with_its_decoding_settings_on_the_device_of_params_yaml(folder, here, monkeypatch):
     shutil.copytree(folder, here / "models/demo-tiny/average")
-    before, tiny, after = (ROOT / PARAMS).read_text(encoding="utf-8").partition("\n  tiny:")
+    before, quick, after = (ROOT / PARAMS).read_text(encoding="utf-8").partition("\n  quick:")
     after = re.sub(r"decoding: \{.*\}", "decoding: {beam: 3, alpha: 1.5}", after, count=1)
-    (here / PARAMS).write_text(before.replace("  device: auto", "  device: cpu") + tiny + after, encoding="utf-8")
-    (here / PARAMS).write_text((here / PARAMS).read_text(encoding="utf-8").replace("device: auto", "device: cpu"))
+    (here / PARAMS).write_text((before + quick + after).replace("device: auto", "device: cpu"), encoding="utf-8")
     monkeypatch.setattr(Translator, "load", lambda folder, **settings: (folder, settings))
     of_run, settings = models.translator_of("demo-tiny")
     assert (of_run, settings["device"], settings["beam"], settings["alpha"]) == (
