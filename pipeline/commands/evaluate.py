@@ -80,11 +80,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
         print(f"evaluate: {said}", file=sys.stderr)
     translator.say = partial(print, "evaluate:", file=sys.stderr)
     with placed(str(arguments.source), ": "):
-        parts = list(
-            translator.prepared(
-                (line.removesuffix("\r").replace("\r", " ") for line in source), arguments.split, option="--split"
-            )
-        )
+        given = (line.removesuffix("\r").replace("\r", " ") for line in source)
+        parts = list(translator.prepared(given, arguments.split, option="--split"))
     sentences = [sentence for part in parts for sentence in part.sentences]
     found = iter(translator.text(best(translator, sentences, str(arguments.source)).translations))
     lines = [part.joined(found, translator.languages[1]) for part in parts]
@@ -216,10 +213,11 @@ def judge(arguments: argparse.Namespace) -> None:
     found = {name: lines for file in named if file for name, lines in read(file, "hyp").items()}
     if len(found) != (expected := 2 if arguments.against else 1):
         raise UserError(f"{expected} translations are expected, not {', '.join(found)}; FILE#SYSTEM takes one of an XML")
+    order = {name: documents(name) for name in (*found, *references)}
     for name, lines in found.items():
         for reference, others in references.items():
             require_aligned(name, len(lines), reference, len(others))
-            if len({documents(name), documents(reference), ()}) > 2:
+            if len({order[name], order[reference], ()}) > 2:
                 raise UserError(f"{name} and {reference} have other documents, or in another order; one order is expected")
         if not lines or None in lines:
             raise UserError(f"{name} has no translation of segment {[*lines, None].index(None) + 1:,} of the set")
