@@ -150,9 +150,12 @@ def parser() -> argparse.ArgumentParser:
     parser = stage.parser("translate", __doc__)
     parser.add_argument("run", help=NAMED)
     parser.add_argument("--step", **STEP)
-    parser.add_argument("--n-best", type=int, metavar="N", help="the N best hypotheses of each line, best first")
-    parser.add_argument("--scores", action="store_true", help="log-probability divided by the length penalty")
-    parser.add_argument("--alignment", action="store_true", help="word alignment from cross-attention, as i-j")
+    best = "the N best hypotheses of each line, best first; the first column is the number of the line"
+    score = "a column before the translation: log-probability divided by the length penalty"
+    links = "a column after the translation: i-j aligns source word i with target word j, from 0"
+    parser.add_argument("--n-best", type=int, metavar="N", help=best)
+    parser.add_argument("--scores", action="store_true", help=score)
+    parser.add_argument("--alignment", action="store_true", help=links)
     parser.add_argument("--split", action="store_true", help="translate each sentence of a line by itself")
     return parser
 
