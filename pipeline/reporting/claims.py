@@ -212,8 +212,10 @@ def agreement(compared: Comparison) -> list[str]:
     ):
         ours, low, high, _ = np.array(differences, float).T
         drawn = np.random.default_rng(1).normal(ours, (high - low) / 4, (10_000, len(ours)))
-        ranks = pd.DataFrame(np.vstack([ours, drawn])).rank(axis=1)
-        found, *others = ranks.corrwith(pd.Series(paper).rank(), axis=1)
+        ranks = pd.DataFrame(np.vstack([paper, ours, drawn])).rank(axis=1).to_numpy()
+        centred = ranks - ranks.mean(axis=1, keepdims=True)
+        lengths = np.linalg.norm(centred, axis=1)
+        found, *others = centred[1:] @ centred[0] / (lengths[1:] * lengths[0])
         low, high = np.quantile(others, [0.025, 0.975])
         said.append(f"{found:.2f} by {name} ({low:.2f} to {high:.2f})")
     return [f"Rank correlation of the {len(tested)} rows with the paper's: {', '.join(said)}."]
