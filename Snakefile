@@ -41,7 +41,6 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.utils import available_cpu_count
 
 from pipeline import code
-from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.blocks import with_studies
@@ -49,9 +48,8 @@ from pipeline.running import devices, quota
 from pipeline.orchestrating import slurm, termination
 from pipeline.orchestrating.costly import confirm, costly
 from pipeline.orchestrating.lock_files import clear_rwlock, keep_or_put_back
-from pipeline.running.merges import require_all_whole
 from pipeline.orchestrating.project import opened, read_settings_once, refresh, require_declared
-from pipeline.running.stage import require_within
+from pipeline.running.stage import require_sound
 from transformer.config.reading import UserError
 
 STAMPS = Path("work/.stamps")  # not the folder of a run: no name of a run starts with a dot
@@ -95,9 +93,7 @@ try:
     params = load()
     if workflow.is_main_process:  # the jobs of a cluster also execute this file
         os.environ["SNAKEMAKE_STAGES"] = "run"  # they end if this process is killed (pipeline/running/launcher.py)
-        check(with_studies(params))
-        require_within()
-        require_all_whole()
+        require_sound(with_studies(params))
         lock = only_one()
         clear_rwlock()
     with opened() as repo:

@@ -9,17 +9,12 @@ plans, and every stage checks params.yaml before it starts. The exit status is 1
 import argparse
 
 from pipeline.running import stage
-from pipeline.running.merges import require_all_whole
 from pipeline.settings.blocks import with_studies
-from pipeline.settings.check import check
 from pipeline.settings.params import load
 
 
 def main(_: argparse.Namespace) -> None:
-    params = load()
-    require_all_whole()
-    check(with_studies(params))
-    stage.require_within()
+    stage.require_sound(with_studies(load()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Refuses a file in git that a merge or an editor left damaged, before a stage writes it anew."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,6 @@ from pipeline.settings.params import require_resolved
 from transformer.config.reading import UserError
 
 MENDED = "mend the file; `git checkout` restores the one that was committed"
-
-
-def written() -> Iterator[Path]:
-    """Yield the JSON files in git that stages write. They write them atomically, so a kill damages none."""
-    yield from filter(Path.is_file, (Path("checksums.json"), *Path("results").rglob("*.json")))
-
-
-def require_all_resolved() -> None:
-    for path in written():
-        require_resolved(path, path.read_bytes())
 
 
 def require_whole(path: Path) -> None:
@@ -37,7 +26,8 @@ def require_whole(path: Path) -> None:
 
 
 def require_all_whole() -> None:
-    for path in written():
+    """Check the JSON files in git that stages write. They write them atomically, so a kill damages none."""
+    for path in filter(Path.is_file, (Path("checksums.json"), *Path("results").rglob("*.json"))):
         require_whole(path)
 
 

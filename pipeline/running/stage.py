@@ -11,14 +11,14 @@ import re
 import select
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.orchestrating import slurm
 from pipeline.running import durations
 from pipeline.running.devices import claim_for
-from pipeline.running.merges import require_all_resolved
+from pipeline.running.merges import require_all_whole
 from pipeline.running.unchanged import AGAIN, CODE, inputs, require_recorded, require_unchanged
 from pipeline.settings.check import check
 from pipeline.settings.params import load
@@ -100,10 +100,7 @@ def begun(prog: str) -> dict[str, Any]:
         before = inputs()
         require_recorded(prog, before[CODE])
     params = load()
-    check(params)
-    if name:
-        require_within()
-        require_all_resolved()
+    require_sound(params)
     # The launcher of a worker has asked.
     if before and "RANK" not in os.environ and durations.seconds_of(name) > durations.LONG:
         from pipeline.orchestrating.costly import confirm_started  # imports DVC, which takes a second
@@ -136,6 +133,13 @@ def drop_unwritten() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def require_sound(params: Mapping[str, Any]) -> None:
+    """Raise UserError for a damaged file in git, settings that are not valid, and a folder where DVC cannot record."""
+    require_all_whole()
+    check(params)
+    require_within()
 
 
 def require_within() -> None:

@@ -13,9 +13,9 @@ from langcodes import Language
 RIGHT_TO_LEFT = {"Arab", "Aran", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"}  # scripts
 # The macrolanguages nor and pus, the scripts of zho_simp and zho_trad in FLORES-101, and those of locales, as in sr@latin
 JOINED: dict[str | None, str] = {"nb": "no", "pbt": "ps", "Simp": "Hans", "Trad": "Hant"}
+JOINED |= {"latin": "Latn", "latn": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva"}
 # Names of .NET and Android: sr-SP-Latn, zh-CHT, pt-rBR
 OLD = {r"(\w+)[-_](\w\w)[-_]([a-z]{4})": r"\1-\3-\2", "zh-chs": "zh-Hans", "zh-cht": "zh-Hant", r"(\w+)-r(\w\w)": r"\1-\2"}
-JOINED |= {"latin": "Latn", "latn": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva"}
 
 
 @functools.cache

@@ -32,7 +32,7 @@ STUB = """\
 import hashlib, os, re, sys, time
 from pathlib import Path
 from ruamel.yaml import YAML
-from pipeline.running.merges import require_all_resolved
+from pipeline.running.merges import require_all_whole
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from transformer.config.reading import UserError
@@ -42,7 +42,7 @@ name, _, key = stage_name.partition("@")
 params, dvc = load(), YAML(typ="safe").load(Path("dvc.yaml").read_text())
 try:
     check(params)
-    require_all_resolved()
+    require_all_whole()
 except UserError as error:
     sys.exit(f"{name}: {error}")
 stage = dvc["stages"][name].get("do") or dvc["stages"][name]

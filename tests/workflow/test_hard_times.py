@@ -20,11 +20,10 @@ import torch
 from dvc.fs import localfs
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline.commands import check as checking
 from pipeline.orchestrating import lock_files, single
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
-from pipeline.running import devices, hardware, merges, stage
+from pipeline.running import devices, hardware, stage
 from tests.support.projects import ROOT, without_git
 from tests.support.refusals import refused
 from tests.support.stubs import StubProject
@@ -292,15 +291,11 @@ def test_an_error_in_writing_dvc_lock_leaves_it_as_it_was(here):
         ('{\n  "a": 1\n  "b": 2\n}\n', "line 3: Expecting ',' delimiter"),
     ],
 )
-def test_a_file_in_git_that_a_merge_damaged_is_refused_with_its_line(here, monkeypatch, path, text, says):
+def test_a_file_in_git_that_a_merge_damaged_is_refused_with_its_line(here, path, text, says):
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(text)
-    (found,) = merges.written()
-    with refused(f"{path}, {says}"):
-        merges.require_whole(found)
-    monkeypatch.setattr(checking, "load", dict)
-    with refused(f"{path}, {says}"):  # as `dvc repro` begins; the stage `result` would write the file anew
-        checking.main(argparse.Namespace())
+    with refused(f"{path}, {says}"):  # as every tool and stage begins; the stage `result` would write the file anew
+        stage.require_sound({})
 
 
 # Two tools at once
