@@ -5,7 +5,6 @@ import itertools
 import math
 from collections import Counter
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -220,33 +219,6 @@ def test_a_seed_gives_the_same_samples_and_another_gives_others(decoder):
 # Diverse beam search
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_one_group_is_beam_search_and_without_penalty_all_groups_are_one_beam(decoder, alpha):
-    limits = [3 + number % 7 for number in range(30)]
-    batch = batch_of(random_table(30, 9, seed=11, scale=2.0), limits)
-    beams = {width: decoder("beam", beam=width, alpha=alpha).search(batch, 3) for width in (2, 6)}
-    single = decoder("diverse", beam=6, groups=1, alpha=alpha).search(batch, 3)
-    equal = decoder("diverse", beam=6, groups=3, diversity=0.0, alpha=alpha).search(batch, 3)
-    for found, expected in zip(single + equal, beams[6] + beams[2]):
-        assert found[0].ids == expected[0].ids
-        assert found[0].score == pytest.approx(expected[0].score, abs=1e-4)
-    assert [[t.ids for t in each] for each in single] == [[t.ids for t in each] for each in beams[6]]
-
-
-def test_the_penalty_makes_groups_differ(decoder):
-    """The second of two groups takes the second-best first token if the penalty exceeds the logits' difference."""
-    logits = torch.full((1, 4, VOCABULARY, VOCABULARY), -20.0)
-    logits[0, 0, BOS, 4], logits[0, 0, BOS, 5] = 1.0, 0.0
-    logits[0, 1:, :, EOS] = 5.0
-    batch = batch_of(logits, [4])
-    (near,) = decoder("diverse", beam=2, groups=2, diversity=0.9).search(batch, 2)
-    (far,) = decoder("diverse", beam=2, groups=2, diversity=1.1).search(batch, 2)
-    assert near[0].ids == far[0].ids == [4]
-    assert [5] not in [t.ids for t in near] and far[1].ids == [5]
-    (three,) = decoder("diverse", beam=3, groups=3, diversity=0.6).search(batch, 3)
-    assert [t.ids for t in three[:2]] == [[4], [5]], "the third group is penalised for each of the two others"
-
-
 def diverse_search(logits, limit, config, groups, diversity):
     """The translations and their scores, best first, by algorithm 1 of Vijayakumar et al. 2018, without an early stop."""
     width, live, finished, log_probs = config.beam // groups, [{(): 0.0}] * groups, {}, log_probs_of(logits).tolist()
@@ -267,32 +239,18 @@ def diverse_search(logits, limit, config, groups, diversity):
     return sorted(finished.items(), key=lambda each: -each[1])
 
 
-@pytest.mark.parametrize("diversity", [0.2, 0.5, 2.0])
-@pytest.mark.parametrize("groups", [2, 3])
-def test_diverse_beam_search_is_that_of_its_authors(decoder, diversity, groups, decoding_settings):
+@pytest.mark.parametrize(
+    "name, groups, diversity", [("beam", 1, 0.0), *itertools.product(["diverse"], (1, 2, 3), (0.0, 0.5, 2.0))]
+)
+def test_beam_search_is_that_of_its_authors(decoder, name, groups, diversity, decoding_settings):
     """The log-probability that a hypothesis carries on has the penalties of all its tokens."""
-    logits, config = random_table(20, 8, seed=groups, scale=1.5), decoding_settings(beam=6, alpha=0.8, penalty="power")
-    settings = {"beam": 6, "alpha": 0.8, "penalty": "power", "groups": groups, "diversity": diversity}
-    for found, each in zip(decoder("diverse", **settings).search(batch_of(logits, [8] * 20), 3), logits):
-        expected = diverse_search(each, 8, config, groups, diversity)[:3]
+    logits, config = random_table(21, 9, seed=groups, scale=1.5), decoding_settings(beam=6, alpha=0.8, penalty="power")
+    limits, own = [7, 8, 9] * 7, {"groups": groups, "diversity": diversity} if name == "diverse" else {}
+    made = decoder(name, beam=6, alpha=0.8, penalty="power", **own)
+    for found, each, limit in zip(made.search(batch_of(logits, limits), 3), logits, limits):
+        expected = diverse_search(each, limit, config, groups, diversity)[:3]
         assert [t.ids for t in found] == [list(ids) for ids, _ in expected]
         assert [t.score for t in found] == pytest.approx([score for _, score in expected], abs=1e-4)
-
-
-def test_a_group_whose_search_has_ended_waits_for_the_others(decoder):
-    """The second group ends first. The first one finds a better translation, one token later."""
-    logits = torch.full((1, 5, VOCABULARY, VOCABULARY), -20.0)
-    logits[0, 0, BOS, 4], logits[0, 0, BOS, 5] = 1.0, 0.0
-    logits[0, 1, 4, 4] = logits[0, 2, 4, EOS] = logits[0, 1, 5, EOS] = 5.0
-    (found,) = decoder("diverse", beam=2, groups=2, diversity=2.0).search(batch_of(logits, [5]), 1)
-    assert [t.ids for t in found] == [[4, 4]]
-
-
-def test_a_search_for_two_finished_translations_goes_on_after_the_first():
-    scores = torch.tensor([[-1.0, -math.inf, -math.inf], [-1.0, -2.0, -math.inf]])
-    state = SimpleNamespace(best_score_BF=scores, limit_B=torch.tensor([9, 9]), length=3)
-    beam.stop(state, 2)
-    assert state.limit_B.tolist() == [9, 3]
 
 
 def test_a_translation_that_the_limit_cut_is_never_above_a_finished_one(decoder):

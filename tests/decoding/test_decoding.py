@@ -36,7 +36,7 @@ from transformer.attention import Keys
 from transformer.config.decoding import BeamConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders import beam
-from transformer.decoders.beam import continuations, length_penalty
+from transformer.decoders.beam import continuations
 from transformer.decoders.steps import ModelStep, Translation
 from transformer.decoding import batches_by_length, model_in, settings_on, translate
 from transformer.translator import Translator
@@ -76,19 +76,6 @@ def test_the_limit_ends_what_never_ends(decoding_settings):
     assert len(first.ids) == 3 and first.score == pytest.approx(3 * math.log(1 / len(WORDS)) / ((5 + 3) / 6) ** 0.6)
 
 
-def test_a_sentence_may_end_early_only_when_nothing_live_can_win(decoding_settings):
-    """A finished hypothesis of score -0.47 must not stop a longer one, now at -0.97, that will score -0.24."""
-    config = decoding_settings(beam=2, alpha=1.0, penalty="power")
-    logits = torch.full((1, 4, VOCABULARY, VOCABULARY), -30.0)
-    logits[0, 0, BOS, EOS], logits[0, 0, BOS, 4] = 0.5, 0.0
-    for position, (a, b) in enumerate([(4, 5), (5, 4), (4, EOS)], 1):
-        logits[0, position, a, b] = 30.0
-    (result,) = beam_search(logits, [4], config)
-    assert result.ids == [4, 5, 4]
-
-    assert beam_search(logits, [4], config, BeamConfig(0.0, "beam", 0, 1))[0].ids == [], "one finished hypothesis is enough"
-
-
 def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings):
     """EOS has 0.4 at first and never again; a word has 0.6. Only tensor2tensor's rule lets a beam of 1 end at -0.92."""
     logits = torch.full((1, 9, VOCABULARY, VOCABULARY), -math.inf)
@@ -101,12 +88,6 @@ def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings)
     assert len(ours.ids) == 9 and ours.score == pytest.approx((math.log(0.6) + 8 * math.log(0.5)) / (14 / 6) ** 0.6)
     wide = decoding_settings(beam=2, alpha=0.6)
     assert beam_search(logits, [9], wide)[0].ids == [], "in a beam of 2, the end counts by either rule"
-
-
-def test_length_penalties(decoding_settings):
-    assert length_penalty(1, decoding_settings(alpha=0.6)) == 1.0
-    assert length_penalty(19, decoding_settings(alpha=0.6)) == pytest.approx(4**0.6)
-    assert length_penalty(19, decoding_settings(alpha=0.5, penalty="power")) == pytest.approx(19**0.5)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast
 from transformer.fast import fused
-from transformer.layout import coarse, joined, packed, pad, padded, rounded, tabled
+from transformer.layout import coarse, joined, packed, padded, rounded, tabled
 from transformer.perplexity import batch_loss
 
 CPU = torch.device("cpu")
@@ -24,23 +24,10 @@ def narrow_rows(monkeypatch):
     monkeypatch.setattr(layout, "STEP", 8)
 
 
-def test_padded():
-    batch = padded(Listed([[5, 6], [7], [20] * 24], [[8], [9, 10, 11], [21] * 20]), np.array([0, 1]))
-    assert batch.source.ids_BS.tolist() == [[5, 6, EOS], [7, EOS, 0]]
-    assert batch.target.ids_BS.tolist() == [[BOS, 8, 0, 0], [BOS, 9, 10, 11]]
-    assert batch.real_N.tolist() == [0, 1, 4, 5, 6, 7]
-    assert batch.labels_N.tolist() == [8, EOS, 9, 10, 11, EOS]
-    assert pad([[5, 6], [], [7]]).tolist() == [[5, 6], [0, 0], [7, 0]]
-    assert pad([[]]).shape == (1, 0) and pad([[]]).dtype == torch.int64
-
-
 def test_rounded():
     pairs = Listed(([[5] * 11, [7] * 3] * 17)[:17], ([[8] * 4, [9] * 8] * 17)[:17])
-    batch, exact = (lay_out(pairs, np.arange(17)) for lay_out in (rounded, padded))
+    batch = rounded(pairs, np.arange(17))
     assert (batch.source.ids_BS.shape, batch.target.ids_BS.shape) == ((18, 16), (18, 16))
-    assert torch.equal(batch.source.ids_BS[:17, :12], exact.source.ids_BS) and batch.source.sentence_BS is None
-    assert torch.equal(batch.target.ids_BS.flatten()[batch.real_N], exact.target.ids_BS.flatten()[exact.real_N])
-    assert torch.equal(batch.labels_N, exact.labels_N)
 
 
 def test_joined_rows_are_one_row_of_a_round_length():
