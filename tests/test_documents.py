@@ -17,14 +17,10 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROO
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_files_that_a_page_links_to_exist(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_commands_that_a_page_names_exist(page):
+def test_the_links_and_the_commands_of_a_page_exist(page):
     text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    assert [link for link in links if not (page.parent / link).exists()] == []
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(re.findall(r"\bmake ([a-z-]+)\b(?= ?[`\n]| [A-Z]+=)", text)) <= set(targets)
     for module in set(re.findall(r"python -m ([a-z_.]+[a-z_])", text)) - {"pipeline.commands.NAME"}:

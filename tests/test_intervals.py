@@ -51,27 +51,19 @@ def test_welchs_test_rarely_calls_seeds_a_difference_also_where_trainings_vary_u
     assert np.mean(found) <= 0.06
 
 
-def test_welchs_test_without_sentences_is_scipys():
+@pytest.mark.parametrize("pooled", [False, True], ids=["Welch's", "Student's"])
+def test_without_sentences_it_is_the_test_of_scipy(pooled):
     ours, others = (
         np.repeat(np.array(scores)[:, None], 5, axis=1) for scores in ([34.2, 35.1, 34.9], [33.1, 30.9, 34.0, 36])
     )
-    found, expected = between(ours, others), stats.ttest_ind(ours[:, 0], others[:, 0], equal_var=False)
+    found = between(ours, others, spread([ours, others]) if pooled else None)
+    expected = stats.ttest_ind(ours[:, 0], others[:, 0], equal_var=pooled)
     assert (found.p, found.low, found.high) == pytest.approx((expected.pvalue, *expected.confidence_interval()))
 
 
 def test_an_interval_contains_the_true_difference():
     found = [(between(groups[1], groups[0], spread(list(groups)))) for groups in tables(np.array([0, 1.0, 0, 0]))]
     assert 0.93 <= np.mean([each.low <= 1.0 <= each.high for each in found]) <= 0.99
-
-
-def test_with_two_groups_and_no_sentences_it_is_students_test():
-    ours, others = (
-        np.repeat(np.array(scores)[:, None], 5, axis=1) for scores in ([34.2, 35.1, 34.9, 35.0], [33.1, 33.9, 34.0])
-    )
-    found = between(ours, others, spread([ours, others]))
-    expected = stats.ttest_ind(ours[:, 0], others[:, 0])
-    low, high = expected.confidence_interval()
-    assert (found.p, found.low, found.high) == pytest.approx((expected.pvalue, low, high))
 
 
 def test_the_variance_between_sentences_widens_an_interval_without_counting_the_seeds_twice():

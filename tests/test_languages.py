@@ -39,6 +39,7 @@ he heb iw heb_Hebr
 ja jpn jpn_Jpan JA
 ko kor kor_Hang
 my mya bur
+th tha tha_Thai
 en eng en-GB en_US
 """.strip().split("\n")
 

@@ -13,30 +13,10 @@ REFERENCES = [f"红的船在第{n}号桥附近。" for n in range(30)]
 HYPOTHESES = [text.replace("船", "灯") for text in REFERENCES]  # one word changed
 
 
-@pytest.mark.parametrize(
-    "language",
-    [
-        "zh",
-        "zh-TW",
-        "ZH_cn",
-        "th",
-        "my",
-        "ja",
-        "ko",
-        "zho",
-        "zho_Hans",
-        "zh-Hant-TW",
-        "chi",
-        "cmn",
-        "jpn",
-        "kor",
-        "tha",
-        "bur",
-    ],
-)
+@pytest.mark.parametrize("language", ["zh", "zh-TW", "th", "my", "ja", "ko"])  # test_languages.py has other codes of these
 def test_the_headline_is_sacrebleu_s_with_a_tokeniser_of_the_language(language):
     name = tokeniser(language)
-    family = {"zh": "zh", "ch": "zh", "cm": "zh", "ja": name, "jp": name, "ko": name}.get(language[:2].lower(), "char")
+    family = {"zh": "zh", "ja": name, "ko": name}.get(language[:2], "char")
     assert name == family != "13a"
     table = matrix(HYPOTHESES, REFERENCES, language, ScoringConfig(0, 1))
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=name).score
