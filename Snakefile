@@ -36,7 +36,6 @@ if workflow.is_main_process and not (dry or workflow.output_settings.verbose):
 import networkx
 from filelock import FileLock, Timeout
 from snakemake.dag import DAG
-from snakemake.exceptions import WorkflowError
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.utils import available_cpu_count
 
@@ -83,7 +82,7 @@ def set_stamps(graph, stale):
 
 
 def refuse_to_touch(_):
-    raise WorkflowError("--touch would call stages done that did not run; see `python -m pipeline.commands.accept --help`")
+    sys.exit("snakemake: --touch would call stages done that did not run; see `python -m pipeline.commands.accept --help`")
 
 
 DAG.check_touch_compatible = refuse_to_touch

@@ -10,8 +10,12 @@ from typing import Any
 import psutil
 from dvc.fs import localfs
 from dvc.rwlock import RWLockFileCorruptedError, RWLockFileFormatError, _edit_rwlock
+from dvc.schema import COMPILED_LOCKFILE_SCHEMA
+from dvc.utils.strictyaml import YAMLValidationError, validate
 
+from pipeline.orchestrating.project import invalid
 from pipeline.running.merges import MENDED, parsed
+from pipeline.settings.score_files import within
 from transformer.config.reading import UserError
 from transformer.files import write_file
 
@@ -23,25 +27,25 @@ PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing
 def fault(content: bytes) -> str:
     """Return what is wrong with a lock file, with the line, or "". One that ends after a whole output counts as complete.
 
-    DVC accepts less: an empty file, and a file that ends within the last stage or within a value. For the stages that such
-    a file lacks, DVC finds that they never ran.
+    DVC accepts a file that ends within the last stage or within a value. For the stages that such a file lacks, DVC finds
+    that they never ran.
     """
     try:
-        stages = entries(content)
+        read = validate(parsed(LOCK, content), COMPILED_LOCKFILE_SCHEMA, content.decode(errors="replace"), str(LOCK))
     except UserError as error:
         return str(error)
+    except YAMLValidationError as error:
+        return invalid(error)
+    stages = read.get("stages", {})
     last = next(reversed(stages), "")
     end = f"{LOCK}, line {len(content.splitlines())}: the file ends within {last or 'its first lines'}; {MENDED}"
     return "" if last and complete(stages[last]) else end
 
 
 def entries(content: bytes) -> dict[str, Any]:
-    """Return the stages of a lock file. Raises UserError, with the line, for what DVC does not write."""
-    read = parsed(LOCK, content)
-    stages = (read.get("stages") if isinstance(read, dict) else read) or {}
-    if not isinstance(stages, dict):
-        raise UserError(f"{LOCK}, line 1: `stages` with a mapping is expected; {MENDED}")
-    return stages
+    """Return the stages of a lock file, or {} if it has none. Raises UserError, with the line, for what is no YAML."""
+    stages = within(parsed(LOCK, content), "stages")
+    return stages if isinstance(stages, dict) else {}
 
 
 def complete(entry: Any) -> bool:
@@ -92,20 +96,17 @@ def keep_or_put_back(dry: bool = False) -> str:
     # The last number may be incomplete. An editor may leave out the last line end.
     partial = not content.endswith(b"\n") and kept.startswith(content) and kept != content + b"\n"
     if not wrong and not partial:
-        return "" if dry else write(KEPT, content)
+        if not dry:
+            write_file(KEPT, content)
+        return ""
     if not (kept and cut_off(content, kept)):
         raise UserError(wrong)
     if dry:
         raise UserError(f"{LOCK} was incomplete after a kill; without --dry-run, it is restored")
     replaced = LOCK.with_name(f"{LOCK}.cut-{hashlib.sha256(content).hexdigest()[:8]}")
-    write(replaced, content)
-    write(LOCK, kept)
+    write_file(replaced, content)
+    write_file(LOCK, kept)
     return f"{LOCK} was incomplete after a kill; the last complete one was restored, and {replaced} is the incomplete one"
-
-
-def write(path: Path, content: bytes) -> str:
-    write_file(path, content)
-    return ""
 
 
 def clear_rwlock() -> None:

@@ -15,10 +15,12 @@ from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 from dvc.scm import SCMError
 from dvc.stage import PipelineStage
-from dvc.utils.serialize import load_path
+from dvc.utils.serialize import load_path, parse_yaml_for_update
+from dvc.utils.strictyaml import YAMLValidationError, determine_linecol
 
 from pipeline import code
 from pipeline.running.devices import definitions
+from pipeline.running.merges import MENDED
 from pipeline.settings.addresses import TEXT
 from pipeline.settings.score_files import within
 from transformer.config.reading import UserError
@@ -45,7 +47,15 @@ def opened(locked: bool = True) -> Iterator[Repo]:
         raise UserError(f"{error}; clone the project with git, or run `git init` in this folder") from None
     except (DvcException, sqlite3.Error) as error:
         definitions()  # names the line of dvc.yaml that is damaged, which DVC does not
-        raise UserError(f"DVC: {error}" if isinstance(error, sqlite3.Error) else str(error)) from None
+        raise UserError(invalid(error) if isinstance(error, YAMLValidationError) else f"DVC: {error}") from None
+
+
+def invalid(error: YAMLValidationError) -> str:
+    """Return where a file of DVC is not as DVC expects it, with the line, which the message of DVC's error lacks."""
+    first = error.exc.errors[0]
+    line, _, _ = determine_linecol(parse_yaml_for_update(error.text, error.path), first.path)
+    key = ".".join(map(str, first.path)) or "the file"
+    return f"{Path(error.path)}, line {line or 1}: {key}: {first.error_message}; {MENDED}"
 
 
 def require_files(folder: Path) -> None:
