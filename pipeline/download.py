@@ -36,7 +36,7 @@ def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: 
         found = collect(sets, config.archives or {}, codes, fetcher, folder)
         for name, counts in found.items():
             if counts["kept"] == 0:
-                raise UserError(f"{name} holds no pair; a corpus without one is of no use")
+                raise UserError(f"{name} holds no pair; at least one is expected")
         for path in folder.glob("test*"):
             path.rename(test_folder / path.name)
     for name, counts in found.items():

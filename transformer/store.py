@@ -115,7 +115,7 @@ class Store:
                 state.restore(tensors, description["numbers"], self.state)
             except KeyError as error:
                 remedy = "resume it with the code that saved it, or remove it to train again"
-                raise UserError(f"{self.state} has no {error}, which this code saves, too; {remedy}") from None
+                raise UserError(f"{self.state} lacks {error}, which this code saves; {remedy}") from None
         self.saved = state.step
         if self.writes:
             self.cut_back(state, files)

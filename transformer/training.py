@@ -80,7 +80,7 @@ class Trainer:
         if highest + lowest:
             raise UserError(
                 f"the workers resume at different steps, {int(-lowest)} to {int(highest)}; "
-                "the folder work/ has to be the same for all of them"
+                "all workers must share the folder work/"
             )
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         while not self.finished():

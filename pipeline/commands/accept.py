@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> None:
         for place in workspace.saved(run) if kind in ("", "train") else []:
             with workspace.lock(run):
                 workspace.accept(place, digest(code.described("train")))
-            print(f"{place}: resumed with the present code at the next start")
+            print(f"{place}: the next start resumes it with the present code")
     accept(arguments.names)
 
 

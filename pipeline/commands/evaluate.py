@@ -70,7 +70,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
     translator = translator_of(arguments.system, arguments.step)
     for stale in not_done(arguments.system).values() if not is_folder(arguments.system) else []:
-        print(f"evaluate: {stale}; the model of its last training translates", file=sys.stderr)
+        print(f"evaluate: {stale}; the model of its last training is used", file=sys.stderr)
     if translator.text_config is None:
         raise UserError(
             f"{arguments.system}: the model folder has no text.json, so its languages are unknown; "
@@ -194,7 +194,7 @@ def contrast(
         print(*in_columns(rows, numbers=True), sep="\n")
         found = within(drawn[1], drawn[0])
         if None in (first.model, second.model):
-            tested = "; no p, because they are not known to be of one training"
+            tested = "; no p, because they may be of two trainings"
         elif first.model == second.model:
             tested = f", p = {found.p:.4f} (two-sided)"
         else:
@@ -218,7 +218,7 @@ def judge(arguments: argparse.Namespace) -> None:
         for reference, others in references.items():
             require_aligned(name, len(lines), reference, len(others))
             if len({order[name], order[reference], ()}) > 2:
-                raise UserError(f"{name} and {reference} have other documents, or in another order; one order is expected")
+                raise UserError(f"{name} and {reference} have different documents, or the same in another order")
         if not lines or None in lines:
             raise UserError(f"{name} has no translation of segment {[*lines, None].index(None) + 1:,} of the set")
     texts = {name: [segment or "" for segment in lines] for name, lines in found.items()}
@@ -259,12 +259,12 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("system", nargs="?", help=f"{NAMED}; with --against, a run, a decoding or a file of translations")
     options.add_argument("source", type=Path, nargs="?", help="text to translate, one segment per line")
     options.add_argument("reference", type=Path, nargs="?", help="reference translations, one segment per line")
-    options.add_argument("--encoding", help="of SOURCE and REFERENCE, if not UTF-8, such as latin-1")
+    options.add_argument("--encoding", help="the encoding of the files if it is not UTF-8, such as latin-1")
     options.add_argument("--output", type=Path, help="a file for the translations")
     options.add_argument("--split", action="store_true", help="translate each sentence of a line by itself")
     options.add_argument("--step", **STEP)
     options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
-    options.add_argument("--metric", **MANY, help="measures, such as bleu-13a, chrf++, ter (--against: the first one)")
+    options.add_argument("--metric", **MANY, help="such as chrf++ or ter (default: BLEU and chrF; --against: headline)")
     options.add_argument("--hypothesis", metavar="FILE", help="a file of translations; no run is needed")
     options.add_argument("--reference", dest="references", metavar="FILE", **MANY, help="its references")
     options.add_argument("--language", help="for --hypothesis: the code of the target language")

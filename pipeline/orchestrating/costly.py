@@ -130,7 +130,7 @@ def confirm(found: Collection[str], running: Collection[str]) -> None:
     asked = ", ".join(stage for stage in found if stage in running)
     if asked and os.environ.get("YES") != "1":
         if not (sys.stdin and sys.stdin.isatty()):
-            raise UserError(f"not started: {asked} would run again; YES=1 in the environment runs it again")
+            raise UserError(f"not started: {asked} would run again; YES=1 in the environment allows it")
         print(f"Run again: {asked}? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise UserError("not started; nothing was changed")

@@ -68,7 +68,7 @@ def weights_of(folder: Path, step: int | None) -> Path:
     kept = dict(step_files(checkpoints)) if checkpoints.is_dir() else {}
     if step not in kept:
         held = ", ".join(map(str, kept)) or "none"
-        raise UserError(f"{checkpoints} has no checkpoint of step {step}; there is {held} (training.keep says how many)")
+        raise UserError(f"{checkpoints} has no checkpoint of step {step}; there is {held} (training.keep sets how many)")
     return kept[step]
 
 

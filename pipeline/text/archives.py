@@ -108,7 +108,7 @@ class Unpacked:
 
 def refuse_bomb(unpacked: int, packed: int, label: str) -> None:
     if unpacked > min(LARGEST, max(HARMLESS, LARGEST_RATIO * packed)):
-        raise UserError(f"{label} is refused: {packed:,} bytes unpack to {unpacked:,}; no text does")
+        raise UserError(f"{label} is refused: {packed:,} bytes unpack to {unpacked:,}, which no text does")
 
 
 @contextlib.contextmanager

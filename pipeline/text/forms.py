@@ -162,7 +162,7 @@ def table_rows(path: Path, encoding: str | None) -> Iterator[tuple[int, list[byt
             )
         yield number, cells
     if width and not plain and (all_quoted or doubled):
-        raise UserError(f"{path}: cells are in quotes, which would be a part of the text; write the table without them")
+        raise UserError(f"{path}: its cells are in quotes, which would be part of the text; write it without quotes")
 
 
 def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:

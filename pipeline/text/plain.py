@@ -81,7 +81,7 @@ def unmarked(beginning: bytes, label: str) -> bytes:
     if MARKS.get(mark, "utf-8") != "utf-8":
         raise UserError(f"{label} is {MARKS[mark]}; convert it by iconv -f {MARKS[mark]} -t utf-8")
     if any(re.match(pattern, beginning) for pattern in PACKED):
-        raise UserError(f"{label} is compressed; unpack it before, as by zcat, xzcat or bzcat")
+        raise UserError(f"{label} is compressed; unpack it first, for example by zcat, xzcat or bzcat")
     if b"\0" in beginning:
         require_plain(beginning, label)
     return beginning.removeprefix(mark)
@@ -97,7 +97,7 @@ def notice(beginning: bytes, label: str) -> bool:
         marked = [line.strip() for line in lines if re.search(mark, line)]
         if many := len(marked) > ENOUGH * len(lines):
             said = f"{label}: {len(marked) / len(lines):.0%} of its lines have marks of pieces, as in {marked[0][:40]!r}"
-            say(f"{said}; text that is not segmented is expected: {undo}")
+            say(f"{said}; text without such marks is expected: {undo}")
         found |= many
     return found
 
@@ -109,7 +109,7 @@ def notice_names(beginnings: Sequence[bytes], label: str, languages: Sequence[st
     codes = all(map(CODE.fullmatch, cells)) and (not unknown(cells) if len(cells) > 1 else cells[0] in languages)
     if found := codes or all(ROW.fullmatch(cell.lower()) for cell in cells):
         said = f"{label}: the first line, {' and '.join(map(repr, first))}, seems to name columns"
-        say(f"{said}; remove it, or, in a table with tabs, name its columns by their languages")
+        say(f"{said}; remove it, or name the columns of a table by their languages")
     return found
 
 

@@ -38,7 +38,7 @@ def place(column: int | str, named: Sequence[str], path: Path) -> int:
     """Return the place, from 0, of a column among those of the first row."""
     if isinstance(column, int):
         if column > len(named):
-            raise UserError(f"{path}: column {column} is asked for, and its first row has {len(named)} columns")
+            raise UserError(f"{path}: there is no column {column}; its first row has {len(named)}")
         return column - 1
     if named.count(column) != 1:
         hint = "the number of one is expected" if column in named else similar(column, named)[:200]

@@ -31,14 +31,14 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
     stream = Unpacked(io.BufferedReader(io.BytesIO(content)), name)
     if not re.match(XML + rb"<dataset\b", stream.head.removeprefix(b"\xef\xbb\xbf"), re.IGNORECASE):
         if author:
-            raise UserError(f"{named} is missing, and {name} is no XML of WMT, of which #{author} would take a part")
+            raise UserError(f"{named} is missing, and {name} is no XML of WMT, which could have a part #{author}")
         return {name: [*lines_in(content, name, encoding)]}
     try:
         found = texts(fromstring(b"".join(stream)), kind, language, name)
     except UserError:
         raise
     except (ParseError, LookupError, ValueError) as error:
-        raise UserError(f"{name} is damaged or in an encoding that is not known: {error}") from None
+        raise UserError(f"{name} is damaged or in an unknown encoding: {error}") from None
     if author not in ("", *found) or not found:
         held = ", ".join(found) or "none"
         raise UserError(f"{named}: no <{kind}> in {language} has this {AUTHORS[kind]}; there is {held}")

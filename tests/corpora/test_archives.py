@@ -112,7 +112,7 @@ def test_a_file_that_unpacks_to_100_times_its_size_or_to_16_mib_is_no_bomb(tmp_p
     (tmp_path / "a.gz").write_bytes(with_header(bytes(unpacked), packed))
     assert len(plain(tmp_path / "a.gz")) == unpacked
     (tmp_path / "a.gz").write_bytes(with_header(bytes(unpacked + 1), packed))
-    with refused(f"a.gz is refused: {packed:,} bytes unpack to {unpacked + 1:,}; no text does"):
+    with refused(f"a.gz is refused: {packed:,} bytes unpack to {unpacked + 1:,}, which no text does"):
         plain(tmp_path / "a.gz")
 
 

@@ -145,7 +145,7 @@ def test_a_table_is_read_by_the_columns_that_are_stated(collected, capsys, kind)
 @pytest.mark.parametrize(
     ("stated", "said"),
     [
-        ({"columns": [2, 4]}, "column 4 is asked for, and its first row has 3 columns"),
+        ({"columns": [2, 4]}, "there is no column 4; its first row has 3"),
         ({"columns": ["laser", "tls"]}, "0 columns are named 'tls'; did you mean 'tl'?"),
         ({"columns": [2, 3], "score": 2, "least": 1}, "text/my: row 1, column 2: 'sl' is not a number"),
         ({"columns": [1, 2], "least": 1}, "columns: (1, 2) is not possible; tsv with columns, and score with least"),

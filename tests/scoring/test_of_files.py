@@ -116,7 +116,7 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
             "--encoding: 'utf-9' is not possible; the name of an",
         ),
         ("--hypothesis hyp --reference ansi --language de", "give `evaluate` --encoding cp"),
-        ("--hypothesis a.sgm --reference b.sgm --language de", "a.sgm and b.sgm have other documents, or in another order"),
+        ("--hypothesis a.sgm --reference b.sgm --language de", "a.sgm and b.sgm have different documents"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(here, words, said):

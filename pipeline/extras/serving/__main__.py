@@ -36,6 +36,6 @@ if __name__ == "__main__":
     parser = stage.parser("page", __doc__)
     parser.add_argument("run", help=NAMED)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine only)")
-    parser.add_argument("--name", action="append", default=[], help="a further host name of the server, as of a proxy")
+    parser.add_argument("--name", action="append", default=[], help="a further host name of the server, such as a proxy's")
     parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: 8000)")
     stage.run(main, parser, checked=False)
