@@ -188,7 +188,7 @@ def main(arguments: argparse.Namespace) -> None:
         last = f"{len(todo)} of {len(known)} stages would run{where}; {len(known) - len(todo)} are up to date."
     if any(name.partition("@")[0] in kinds for name in todo):
         rate, origin = last_rate() or rate_of_product(params)
-        print(*table(jobs(params, todo, rate)), f"Times here: at {rate / 1e9:,.0f} GFLOP/s, from {origin}.", sep="\n")
+        print(*table(jobs(params, todo, rate)), f"Times here assume {rate / 1e9:,.0f} GFLOP/s, from {origin}.", sep="\n")
     print(last)
 
 
