@@ -4,8 +4,6 @@ import numpy as np
 
 from pipeline.text.binarised import BinarisedSet
 
-WMT14_EN_DE = 4_500_000  # pairs
-
 
 def random_pairs(vocabulary: int, pairs: int) -> BinarisedSet:
     """Pairs with log-normal lengths of mean 27, as after BPE, in memory. With few pairs, batches need more padding."""

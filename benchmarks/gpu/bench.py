@@ -1,13 +1,13 @@
-"""What the parts of the benchmark share: the device, the data, the settings, and how much each part does."""
+"""What the parts of the benchmark share: the device, the data and the settings."""
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.workload import WMT14_EN_DE, random_pairs
+from benchmarks.workload import random_pairs
 from pipeline.settings.params import load, section
 from pipeline.text.binarised import BinarisedSet
 from transformer import fast
@@ -19,53 +19,43 @@ from transformer.model import Transformer
 from transformer.store import Store
 from transformer.training import Trainer, batches_of, new_state
 
-
-@dataclass(frozen=True)
-class Scale:
-    """The amount of work of each part. On a CPU, the parts only show that they work."""
-
-    base: str  # the model of params.yaml that stands for base
-    big: str
-    vocabulary: int
-    train: int  # pairs in an epoch
-    dev: int  # pairs
-    steps: int  # of `train`
-    big_steps: int  # of `big`
-    training: dict[str, Any] = field(default_factory=dict, hash=False)  # settings that differ from the model's own
-
-
 # On a CPU this thread makes each step, as on a GPU, so that torch's profiler sees it.
 SMALL = {"batch_tokens": 400, "micro_batch_tokens": 400, "warmup": 20, "threads": 1}
-GPU = Scale("base", "big", 37000, WMT14_EN_DE, 2000, steps=2000, big_steps=1000)
-CPU = Scale("tiny", "tiny", 90, 2000, 40, steps=6, big_steps=6, training=SMALL)
 
 
 @dataclass(frozen=True)
 class Bench:
+    """A device. On a CPU a small model with few pairs stands for all models, to show that the parts work."""
+
     device: torch.device
 
     @property
-    def scale(self) -> Scale:
-        return GPU if self.device.type == "cuda" else CPU
+    def cuda(self) -> bool:
+        return self.device.type == "cuda"
 
-    def model(self, name: str, **differences: Any) -> ModelConfig:
-        return dataclasses.replace(section(load(), "models", name, "model", ModelConfig), **differences)
+    @property
+    def vocabulary(self) -> int:
+        return 37000 if self.cuda else 90
 
-    def training(self, name: str, **differences: Any) -> TrainingConfig:
-        own = section(load(), "models", name, "training", TrainingConfig)
-        return dataclasses.replace(own, **{**self.scale.training, **differences})
+    def model(self, name: str = "base", **differences: Any) -> ModelConfig:
+        own = section(load(), "models", name if self.cuda else "tiny", "model", ModelConfig)
+        return dataclasses.replace(own, **differences)
+
+    def training(self, name: str = "base", **differences: Any) -> TrainingConfig:
+        own = section(load(), "models", name if self.cuda else "tiny", "training", TrainingConfig)
+        return dataclasses.replace(own, **({} if self.cuda else SMALL) | differences)
 
     def train(self) -> BinarisedSet:
-        return random_pairs(self.scale.vocabulary, self.scale.train)
+        return random_pairs(self.vocabulary, 4_500_000 if self.cuda else 2000)  # as many as in WMT14 EN-DE
 
     def dev(self) -> BinarisedSet:
-        return random_pairs(self.scale.vocabulary, self.scale.dev)
+        return random_pairs(self.vocabulary, 2000 if self.cuda else 40)
 
     def network(self, config: ModelConfig, layers: Layers | None = None) -> Transformer:
         """A new model, always with the same weights, of the layers of a training unless others are given."""
         torch.manual_seed(1)
         layers = layers or fast.layers(self.device)
-        return Transformer(config, self.scale.vocabulary, layers).to(self.device).train()
+        return Transformer(config, self.vocabulary, layers).to(self.device).train()
 
     def trainer(self, model: ModelConfig, config: TrainingConfig, folder: Path) -> Trainer:
         store, batches = Store(folder, config.keep, {}), batches_of(self.train(), config)

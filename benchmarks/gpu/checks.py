@@ -6,15 +6,17 @@ the figures that it found. tests/test_gpu.py runs the checks in pytest.
 
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpu.bench import Bench
-from benchmarks.gpu.profile import host_waits
 from benchmarks.record import Table
 from transformer.batch import Batch
 from transformer.config.model import ModelConfig
@@ -37,12 +39,12 @@ RESUMED = 1e-3  # the largest accepted relative difference of a loss after resum
 
 def checked(bench: Bench) -> ModelConfig:
     """The model with two layers in each stack, without dropout."""
-    return bench.model(bench.scale.base, N=2, dropout=0.0)
+    return bench.model(N=2, dropout=0.0)
 
 
 def layouts(bench: Bench) -> list[Batch]:
     """The same dev pairs padded, packed, in a table with empty positions, and in one row."""
-    pairs, limit = bench.dev(), bench.training(bench.scale.base).batch_tokens
+    pairs, limit = bench.dev(), bench.training().batch_tokens
     batches = [*in_order(pairs, limit)]
     numbers = batches[len(batches) // 2]
     width = int(max(pairs.lengths(side)[numbers].max() for side in ("source", "target"))) + 9
@@ -82,7 +84,7 @@ def fast_equals_reference(bench: Bench) -> str:
     """
     reference, ours = (bench.network(checked(bench), layers) for layers in (Layers(), None))
     alone, rows, _, one = layouts(bench)
-    cases = [("float32", alone, alone), ("bfloat16", one if bench.device.type == "cuda" else rows, rows)]
+    cases = [("float32", alone, alone), ("bfloat16", one if bench.cuda else rows, rows)]
     said = [compared(measured(ours, own, of), measured(reference, other, of), of) for of, own, other in cases]
     _, own, other = cases[1]
     difference = abs(dev_loss(ours, own) / dev_loss(reference, other) - 1)
@@ -105,14 +107,14 @@ def graphs_equal_separate_launches(bench: Bench) -> str:
     Batches of two shapes take turns, with a dev loss between them. A CPU has no graphs; there the passes are computed
     again.
     """
-    pairs, config = bench.dev(), bench.training(bench.scale.base)
+    pairs, config = bench.dev(), bench.training()
     first = next(iter(in_order(pairs, config.batch_tokens)))
     halves = first[: len(first) // 2], first[len(first) // 2 : 2 * (len(first) // 2)]
     width = int(max(pairs.lengths(side)[first].max() for side in ("source", "target"))) + 1
     turns = [(0, 0), (1, 0), (0, 8), (1, 8), (0, 0), (1, 8), (1, 0)]  # a half, and how much wider its rows are
     batches = [tabled(pairs, halves[half], len(halves[half]), width + more) for half, more in turns]
     model = bench.network(replace(checked(bench), dropout=0.1))
-    capture = CudaCapture() if bench.device.type == "cuda" else torch.enable_grad()
+    capture = CudaCapture() if bench.cuda else torch.enable_grad()
     warnings, found = list[str](), list[Measured]()
     for graphs in (None, Graphs(model, capture, warnings.append)):
         with closing(Step(new_state(model, config, bench.device), config, bench.device, "bfloat16")) as own:
@@ -130,7 +132,7 @@ def graphs_equal_separate_launches(bench: Bench) -> str:
 
 def resumed_equals_uninterrupted(bench: Bench) -> str:
     """A training that is stopped, saved and resumed has the losses of an uninterrupted one, up to RESUMED."""
-    config = bench.training(bench.scale.base, steps=6, log_every=1, evaluate_every=6, checkpoint_every=3, keep=1)
+    config = bench.training(steps=6, log_every=1, evaluate_every=6, checkpoint_every=3, keep=1)
     model = replace(checked(bench), dropout=0.1)
 
     def trained(folder: Path, config: TrainingConfig, until: int = 6) -> list[float]:
@@ -171,7 +173,7 @@ def decoding_equals_that_of_the_cpu(bench: Bench) -> str:
 
 def no_host_wait_in_a_step(bench: Bench) -> str:
     """The host does not wait for the GPU in a training step, after the first 20."""
-    model, training = bench.model(bench.scale.base), bench.training(bench.scale.base)
+    model, training = bench.model(), bench.training()
     with (
         tempfile.TemporaryDirectory() as name,
         closing(bench.trainer(model, training, Path(name))) as trainer,
@@ -179,11 +181,43 @@ def no_host_wait_in_a_step(bench: Bench) -> str:
         trainer.state.model.train()
         for _ in range(20):
             trainer.advance()
-        waits = host_waits(trainer.advance, bench.device)
+        waits = host_waits(trainer.advance, bench)
         if any(wait.startswith("graphs.py") for wait in waits):  # the first graphs are checked once
-            waits = host_waits(trainer.advance, bench.device)
+            waits = host_waits(trainer.advance, bench)
     assert not waits, f"the host waits at {', '.join(waits)}"
     return "0 waits"
+
+
+# Operators that copy a tensor's value, or a size that depends on it, to the host.
+READ_BY_HOST = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"}
+# On a CPU, this operator reads the number of steps with an operator of READ_BY_HOST; on a GPU, it does not. Calls within it
+# are therefore not counted.
+READS_ITSELF = "aten::_fused_adamw_"
+
+
+def within(event: Any, name: str) -> bool:
+    parent = event.cpu_parent
+    return parent is not None and (parent.name == name or within(parent, name))
+
+
+def host_waits(run: Callable[[], object], bench: Bench) -> list[str]:
+    """Call `run`, and name each place at which the host waits for the GPU, which is then idle.
+
+    On a CPU these are the operators that would wait for a GPU.
+    """
+    if not bench.cuda:
+        with profile(activities=[ProfilerActivity.CPU]) as profiler:
+            run()
+        return [each.name for each in profiler.events() if each.name in READ_BY_HOST and not within(each, READS_ITSELF)]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            run()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    waits = [warning for warning in seen if "called a synchronizing" in str(warning.message)]
+    return [f"{Path(warning.filename).name}:{warning.lineno}" for warning in waits]
 
 
 CHECKS: dict[str, Callable[[Bench], str]] = {
