@@ -111,10 +111,9 @@ format: $(INSTALLED)  ## let ruff correct the style
 docs: $(INSTALLED)  ## write build/docs, the documentation of the package transformer, from its docstrings
 	pdoc --output-directory build/docs ./transformer '!transformer.fast.kernels'
 
-bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; write benchmarks/results
+bench: $(INSTALLED)  ## compare training and decoding with peers; write benchmarks/results
 	python -m benchmarks.training --record training
 	python -m benchmarks.decoding --shape base --record decoding-base
-	python -m benchmarks.workflow --record workflow
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(if $(STUDY),"$$STUDY")

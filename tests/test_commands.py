@@ -37,7 +37,7 @@ WITHOUT_PARAMS = {
     "benchmarks.training": ["--shape", "tiny"],
     "benchmarks.gpu.__main__": ["--part", "train"],
 }
-READS_NOTHING = {"pipeline.commands.schema", "benchmarks.workflow", "benchmarks.layers", "benchmarks.record"}
+READS_NOTHING = {"pipeline.commands.schema", "benchmarks.layers", "benchmarks.record"}
 
 
 def started(folder: str) -> set[str]:
