@@ -21,7 +21,7 @@ the length of every input, 27 pieces.
 import argparse
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,8 @@ import torch
 from sacrebleu.metrics import BLEU
 
 from benchmarks import record
-from benchmarks.peers import marian
 from benchmarks.record import Table
+from benchmarks.training import marian
 from benchmarks.turns import Turn, take_turns
 from pipeline.running import stage
 from pipeline.running.hardware import keep_freed
@@ -138,47 +138,38 @@ def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
 SYSTEMS = {"ours": ours, "Hugging Face generate": hugging_face, "CTranslate2": ctranslate2}
 
 
-@dataclass(frozen=True)
-class Task:
-    """Sentences that a system translates with these settings. The precision of CTranslate2 may also be int8."""
-
-    weights: str | Path  # a shape of params.yaml, for random weights, or a model folder
-    sources: Batch
-    config: DecodingConfig
-    system: str = "ours"
-
-    def model(self) -> Transformer:
-        if isinstance(self.weights, Path):
-            return load_model(self.weights / WEIGHTS, torch.device("cpu"))[0]
-        torch.manual_seed(1)
-        return Transformer(section(load(), "models", self.weights, "model", ModelConfig), VOCABULARY).eval()
-
-
-def translated(task: Task) -> Turn:
+def translated(task: tuple[str | Path, Batch, str, DecodingConfig]) -> Turn:
+    """A pass of a system over `sources`. `weights` are a model folder, or a shape of params.yaml with random weights."""
+    weights, sources, system, settings = task
     keep_freed()
-    torch.set_num_threads(task.config.threads)
-    model, device, own = task.model(), device_of("auto"), task.system == "ours"
-    config = settings_on(device, task.config, model.config.d_model)
+    torch.set_num_threads(settings.threads)
+    torch.manual_seed(1)
+    if isinstance(weights, Path):
+        model = load_model(weights / WEIGHTS, torch.device("cpu"))[0]
+    else:
+        model = Transformer(section(load(), "models", weights, "model", ModelConfig), VOCABULARY).eval()
+    device, own = device_of("auto"), system == "ours"
+    config = settings_on(device, settings, model.config.d_model)
     tokens = config.batch_tokens if own or device.type == "cuda" else min(config.batch_tokens, PEERS)
     threads = at_once(device, config.threads) if own else 1
-    batches = batches_by_length([*map(len, task.sources)], max(1, tokens // config.beam), threads)
-    translate = SYSTEMS[task.system](model.to(device), config)
+    batches = batches_by_length([*map(len, sources)], max(1, tokens // config.beam), threads)
+    translate = SYSTEMS[system](model.to(device), config)
 
     def turn() -> tuple[int, Batch]:
-        found = dict(zip(chain(*batches), chain(*translate(task.sources, batches))))
+        found = dict(zip(chain(*batches), chain(*translate(sources, batches))))
         return sum(len(ids) + 1 for ids in found.values()), [found[number] for number in range(len(found))]
 
     return turn
 
 
-def task_of(arguments: argparse.Namespace) -> tuple[Task, Callable[[Batch], str]]:
-    """The sentences of the command line, for our system, and the BLEU of their translations."""
+def task_of(arguments: argparse.Namespace) -> tuple[Batch, DecodingConfig, Callable[[Batch], str]]:
+    """The sentences of the command line, the settings of decoding, and the BLEU of translations."""
     if bool(arguments.shape) == bool(arguments.text):
         raise UserError("give either a model folder and a text, or --shape")
     config = replace(section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig), alpha=0.0)
     if arguments.shape:
         sources = np.random.default_rng(1).integers(4, VOCABULARY, (arguments.sentences, LENGTH)).tolist()
-        return Task(arguments.shape, sources, replace(config, extra_length=0)), lambda _: "–"
+        return sources, replace(config, extra_length=0), lambda _: "–"
     vocabulary = Vocabulary(arguments.model / "vocabulary.model")
     paths = (arguments.text, arguments.reference or arguments.text)
     pairs = list(zip(*(read_lines(path)[: arguments.sentences] for path in paths), strict=True))
@@ -188,23 +179,25 @@ def task_of(arguments: argparse.Namespace) -> tuple[Task, Callable[[Batch], str]
     def bleu(translations: Batch) -> str:
         return f"{BLEU().corpus_score(vocabulary.decode(translations), [references]).score:.2f}"
 
-    return Task(arguments.model, sources, config), bleu if arguments.reference else lambda _: "–"
+    return sources, config, bleu if arguments.reference else lambda _: "–"
 
 
 def measure(arguments: argparse.Namespace) -> Iterator[Table]:
-    task, bleu = task_of(arguments)
+    sources, settings, bleu = task_of(arguments)
     label = f"{arguments.shape}, random" if arguments.shape else str(arguments.model)
     auto = precision_of("auto", device_of("auto"))
     precisions = dict.fromkeys((auto, "float32"))
     chosen: list[tuple[str, Any]] = [(system, precision) for precision in precisions for system in SYSTEMS]
     tasks = {
-        f"{system}, {precision}": replace(task, system=system, config=replace(task.config, precision=precision))
+        f"{system}, {precision}": (system, replace(settings, precision=precision))
         for system, precision in [*chosen, ("CTranslate2", "int8")]
     }
-    turns = take_turns({name: (each.system == "ours", translated, each) for name, each in tasks.items()}, arguments.rounds)
+    given = arguments.shape or arguments.model, sources
+    makers = {name: (task[0] == "ours", translated, (*given, *task)) for name, task in tasks.items()}
+    turns = take_turns(makers, arguments.rounds)
     rows = []
     for name, found in turns.results.items():
-        precision = tasks[name].config.precision
+        precision = tasks[name][1].precision
         own = f"ours, {precision}" if f"ours, {precision}" in tasks else f"ours, {auto}"
         same = sum(map(list.__eq__, found, turns.results["ours, float32"])) / len(found)
         rows.append([label, name, turns.speed(name), turns.ratio(own, name), f"{same:.1%}", bleu(found)])

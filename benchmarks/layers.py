@@ -73,26 +73,18 @@ class RestrictedSelfAttention(nn.Module):
         return near_RW & (position_G1W >= 0) & (position_G1W < n)
 
 
-class Recurrent(nn.Module):
+class Recurrent(nn.RNN):
     """h_t = tanh(W x_t + U h_(t-1) + b): the simplest recurrent layer; an LSTM computes four such terms."""
 
-    def __init__(self, d: int) -> None:
-        super().__init__()
-        self.rnn = nn.RNN(d, d, batch_first=True)
-
-    def forward(self, x_BND: Tensor) -> Tensor:
-        return self.rnn(x_BND)[0]
+    def forward(self, x_BND: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x_BND)[0]
 
 
-class Convolutional(nn.Module):
+class Convolutional(nn.Conv1d):
     """A convolution of k positions, k odd, over all dimensions (not separable)."""
 
-    def __init__(self, d: int, k: int) -> None:
-        super().__init__()
-        self.convolution = nn.Conv1d(d, d, k, padding=k // 2)
-
     def forward(self, x_BND: Tensor) -> Tensor:
-        return self.convolution(x_BND.transpose(1, 2)).transpose(1, 2)
+        return super().forward(x_BND.transpose(1, 2)).transpose(1, 2)
 
 
 @dataclass(frozen=True)
@@ -110,8 +102,8 @@ class Kind:
 
 KINDS = {
     "self-attention": Kind(lambda d, k, r: SelfAttention(), lambda n, d, k, r: n**2 + n * d),
-    "recurrent": Kind(lambda d, k, r: Recurrent(d), lambda n, d, k, r: (2 * n + 1) * d),
-    "convolutional": Kind(lambda d, k, r: Convolutional(d, k), lambda n, d, k, r: n * d),
+    "recurrent": Kind(lambda d, k, r: Recurrent(d, d, batch_first=True), lambda n, d, k, r: (2 * n + 1) * d),
+    "convolutional": Kind(lambda d, k, r: Convolutional(d, d, k, padding=k // 2), lambda n, d, k, r: n * d),
     "self-attention (restricted)": Kind(
         lambda d, k, r: RestrictedSelfAttention(r), lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n
     ),

@@ -10,18 +10,22 @@ C library, as a user would run it, and also with freed memory kept. The columns 
 - real tokens (source and target, without padding) per second, as the median over the rounds;
 - the time relative to the first row, as the median over the rounds.
 
+torch.nn.Transformer also applies `dropout` to the attention weights and after the ReLU.
+
 The row of a library that is not installed (`pip install transformers`) shows a dash and the reason. The precision and
 the threads are those of params.yaml. benchmarks.gpu measures the speed on a GPU.
 """
 
 import argparse
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks import peers, record
+from benchmarks import record
 from benchmarks.record import Table
 from benchmarks.turns import Turn, take_turns
 from benchmarks.workload import random_pairs
@@ -29,18 +33,86 @@ from pipeline.running import stage
 from pipeline.running.hardware import keep_freed
 from pipeline.settings.params import load, section
 from transformer import fast
+from transformer.batch import Batch
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.data import Batches
 from transformer.device import autocast, precision_of
+from transformer.layers import sinusoids
 from transformer.layout import Layout, packed, padded
-from transformer.model import Transformer
+from transformer.model import Transformer, loss
 from transformer.optimisation import adam
 from transformer.step import Step
 from transformer.training import new_state
 
-CPU, PAIRS = torch.device("cpu"), 500_000
+CPU, PAIRS, LONGEST = torch.device("cpu"), 500_000, 512  # `LONGEST`: positions of a sentence
 SIZES = {"tiny": (2000, 4000), "base": (2000, 37000), "big": (1000, 37000)}  # tokens per batch, and vocabulary
+
+
+class TorchTransformer(nn.Module):
+    """torch.nn.Transformer with tied embeddings, sinusoidal positions and masks.
+
+    Unlike our model, it also normalises the output of each stack.
+    """
+
+    positions: Tensor
+
+    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, config.d_model, padding_idx=PAD)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.transformer = nn.Transformer(
+            config.d_model, config.h, config.N, config.N, config.d_ff, config.dropout, batch_first=True
+        )
+        self.register_buffer("positions", sinusoids(LONGEST, config.d_model))
+        self.dropout, self.scale = nn.Dropout(config.dropout), math.sqrt(config.d_model)
+
+    def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
+        padding = source_BS == PAD
+        causal = nn.Transformer.generate_square_subsequent_mask(target_BT.shape[1], device=source_BS.device)
+        hidden = self.transformer(
+            self.embed(source_BS),
+            self.embed(target_BT),
+            tgt_mask=causal,
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+            tgt_is_causal=True,
+        )
+        return F.linear(hidden, self.embedding.weight)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.shape[1]])
+
+
+def torch_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+    return loss(model(batch.source.ids_BS, batch.target.ids_BS), padded_labels(batch), smoothing)
+
+
+def padded_labels(batch: Batch) -> Tensor:
+    labels_BT = torch.zeros_like(batch.target.ids_BS)
+    labels_BT.view(-1)[batch.real_N] = batch.labels_N
+    return labels_BT
+
+
+def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
+    from transformers import MarianConfig, MarianMTModel
+
+    from pipeline.extras.export.__main__ import marian_config
+
+    ids = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS}
+    return MarianMTModel(MarianConfig(**marian_config(config, vocabulary), **ids))
+
+
+def marian_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+    source_BS = batch.source.ids_BS
+    output = model(
+        input_ids=source_BS,
+        attention_mask=(source_BS != PAD).long(),
+        decoder_input_ids=batch.target.ids_BS,
+        use_cache=False,
+    )
+    return loss(output.logits, padded_labels(batch), smoothing)
 
 
 class System(NamedTuple):
@@ -56,13 +128,13 @@ def ours(config: ModelConfig, vocabulary: int) -> Transformer:
     return Transformer(config, vocabulary, fast.layers(CPU))
 
 
-TORCH = System(peers.TorchTransformer, peers.torch_loss)
+TORCH = System(TorchTransformer, torch_loss)
 SYSTEMS = {
     "ours, padded": System(ours, kept=True),
     "ours, packed": System(ours, layout=packed, kept=True),
     "torch.nn.Transformer": TORCH,
     "torch.nn.Transformer, freed memory kept": TORCH._replace(kept=True),
-    "Hugging Face MarianMTModel": System(peers.marian, peers.marian_loss),
+    "Hugging Face MarianMTModel": System(marian, marian_loss),
 }
 
 
