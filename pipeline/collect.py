@@ -19,7 +19,7 @@ from transformer.files import read_json, write_json
 
 def main(arguments: argparse.Namespace) -> None:
     params, scores = load(), arguments.scores
-    copied = {each.FOLDER: each.BLOCKS for each in parts("pipeline.extras.*.collected")}
+    copied = {each.FOLDER: each.BLOCKS for each in parts("pipeline.extras.*.section")}
     for folder in ("decodings", *copied):
         (arguments.out / folder).mkdir(parents=True, exist_ok=True)
     for name, facts in decoder_facts.facts(params, scores, arguments.sets).items():

@@ -24,11 +24,10 @@ from pipeline.costs.flops import Lengths, forward_flops, training_flops
 from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
 from pipeline.running.times import duration, training_times
-from pipeline.settings.blocks import study, with_studies
+from pipeline.settings.blocks import STUDY, study, with_studies
 from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, text_corpus
-from pipeline.settings.registry import parts
 from pipeline.settings.score_files import content, within
 from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
@@ -148,7 +147,7 @@ def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
 def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[str, Job]:
     """The costs of the stages that train, those of extras among them. `rate`: operations per second of a process here."""
     found, processes = dict[str, Job](), machine(params).nodes * machine(params).processes
-    planned = {each.STAGE: each.trainings for each in parts("pipeline.extras.*.planned")}
+    planned = {block.trains: block.trainings for block in STUDY.values() if block.trainings}
     for name in stages:
         kind, _, key = name.partition("@")
         if kind == "train":
@@ -173,7 +172,7 @@ def table(jobs: Mapping[str, Job]) -> list[str]:
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    kinds = {"train": "runs"} | {each.STAGE: each.BLOCK for each in parts("pipeline.extras.*.planned")}
+    kinds = {"train": "runs"} | {block.trains: name for name, block in STUDY.items() if block.trains}
     if arguments.study:
         settings = with_studies(params)
         check_study(settings, arguments.study)

@@ -168,7 +168,7 @@ def load_results(params: Mapping, results: Path) -> Results:
                         for measure, of in known.get(key, {}).items()
                     }
         rows.append({"run": name, **row})
-    folders = ("decodings", *(each.FOLDER for each in parts("pipeline.extras.*.collected")))
+    folders = ("decodings", *(each.FOLDER for each in parts("pipeline.extras.*.section")))
     extras = {of: {path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in folders}
     found = curves, statistics, extras.pop("decodings"), extras
     return Results(frame(rows, COLUMNS).set_index("run"), frame(scores, SCORES), *found)

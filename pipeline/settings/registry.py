@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 AVERAGE, CORPUS, MODEL = "the average of a run", "in corpora", "in models"  # what a key names (check.py)
@@ -31,4 +32,6 @@ class Block:
     beside: str = ""  # `runs` or `corpora`: no entry has a name that is in this block or in another block beside it
     folder: str = ""  # of models/ and scores/, which a run therefore cannot have as its name
     models: bool = False  # each entry is a model, in models/FOLDER/NAME
-    check: Callable[[Mapping, str, str], None] | None = None  # of params.yaml, a name and its place: compares settings
+    check: Callable[[Mapping, str, str], Any] | None = None  # of params.yaml, a name and its place: compares settings
+    trains: str = ""  # the stage of an entry, if it trains
+    trainings: Callable | None = None  # of params.yaml and a name: how many, their corpus, and the settings of one

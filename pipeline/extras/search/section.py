@@ -5,11 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.extras.search import collected
-from pipeline.extras.search.settings import line
 from pipeline.reporting.tables import Table, table
 
-FOLDER, BLOCKS, TITLE = collected.FOLDER, collected.BLOCKS, "Searches for settings"
+FOLDER, BLOCKS, TITLE = "searches", ("searches",), "Searches for settings"
 METRICS = {"dev_loss": "dev loss", "dev_bleu": "dev BLEU"}
 
 
@@ -27,10 +25,11 @@ def search_table(search: Mapping[str, Any]) -> Table:
     rows = found[["trial"]].join(settings).assign(**results, state=found["state"], why=found["why"])
     rows = rows.sort_values(METRICS[metric], ascending=metric == "dev_loss", kind="stable")
     pruned = (rows["state"] == "pruned").sum()
+    best = ", ".join(f"{key}: {value}" for key, value in search["best"]["run"].items())
     shares = ", ".join(f"{key} {share:.2f}" for key, share in search["importance"].items())
     notes = [
         f"{len(rows)} trials of at most {search['search']['steps']:,} steps by TPE, one seed each; {pruned} were pruned.",
-        f"The best as a line of params.yaml: {line(f'{name}-best', search['best']['run'])}",
+        f"The best as a line of params.yaml: {name}-best: {{{best}}}",
         *([f"Importance by PED-ANOVA (the values add up to 1): {shares}."] if shares else []),
     ]
     places = dict.fromkeys(METRICS.values(), 4)

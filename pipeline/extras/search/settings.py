@@ -115,11 +115,6 @@ def search(params: Mapping[str, Any], name: str) -> Search:
     return found
 
 
-def line(name: str, run: Mapping[str, Any]) -> str:
-    """Return an entry of `runs` as a line of params.yaml."""
-    return f"{name}: {{{', '.join(f'{key}: {value}' for key, value in run.items())}}}"
-
-
 def trial_settings(
     params: Mapping[str, Any], name: str, search: Search, settings: Mapping[str, Any]
 ) -> tuple[ModelConfig, TrainingConfig]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from pipeline.extras.values import collected
 from pipeline.reporting.tables import Table, table
 
-FOLDER, BLOCKS, TITLE = collected.FOLDER, collected.BLOCKS, "Values of prefixes"
+FOLDER, BLOCKS, TITLE = "values", ("values", "reverse_values"), "Values of prefixes"
 OF_VALUES = (
     "A value is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
     "final score of a translation from its prefixes. It is measured on all prefixes of samples of the dev set. The "

@@ -18,7 +18,7 @@ import torch
 
 from pipeline.commands import plan
 from pipeline.extras.search import section as reporting
-from pipeline.extras.search.settings import line, search
+from pipeline.extras.search.settings import search
 from pipeline.extras.search.trials import STARTUP, Trial, Trials
 from pipeline.extras.search.tune import key_of
 from pipeline.settings.check import check
@@ -390,7 +390,7 @@ def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
 
 def test_params_yaml_accepts_the_line_of_the_best_trial():
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    best = result()["best"]["run"]
-    edited = parse(text.replace("\nruns:\n", f"\nruns:\n  {line('small-best', best)}\n", 1))
+    best, line = result()["best"]["run"], reporting.search_table(result()).notes[1].partition(": ")[2]
+    edited = parse(text.replace("\nruns:\n", f"\nruns:\n  {line}\n", 1))
     assert edited["runs"] == parse(text)["runs"] | {"small-best": best}
     check(edited)
