@@ -23,7 +23,7 @@ from pipeline.commands.evaluate import System, common_set
 from pipeline.extras.back_translation.settings import decoder
 from pipeline.extras.reverse_scores.reverse import source_log_prob, source_probability
 from pipeline.extras.search.settings import NOT_SEARCHED
-from pipeline.extras.values import labels as values
+from pipeline.extras.values import train_value as values
 from pipeline.extras.values.settings import value_run
 from pipeline.running.devices import definitions
 from pipeline.settings.params import load

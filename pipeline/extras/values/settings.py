@@ -16,8 +16,6 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import hints, read
 from transformer.config.value import ValueConfig
 
-OF_SOURCE = "source_probability"
-
 
 @dataclass(frozen=True)
 class BaseValue(ValueConfig):
@@ -52,26 +50,20 @@ class ReverseValue(Value):
 
 @dataclass(frozen=True)
 class ValueRun:
-    """A value with all its settings.
-
-    The model translates sentences of `corpus` with the decoder `samples`. The model `reverse` computes the probability of
-    the source. `reverse` is None for a line of `values`.
-    """
+    """A value with all its settings. Its model translates sentences of `corpus` with the decoder `samples`."""
 
     model: str
     corpus: str
     settings: ValueConfig
     samples: Choice
-    reverse: str | None = None
+    reverse: str | None  # computes the probability of the source; None for a line of `values`
 
 
 def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
     """Return the value `name` of params.yaml. Its settings are those of `base.value`, changed by the line."""
     block = "reverse_values" if name in params["reverse_values"] else "values"
     where, values = f"params.yaml: {block}.{name}", entry(params, block, name)
-    merged = {**params["base"]["value"], **values}
-    if block == "reverse_values":
-        merged["score"] = OF_SOURCE
+    merged = {**params["base"]["value"], **values} | ({"score": "source_probability"} if block == "reverse_values" else {})
     config = read(DecodingConfig, params["base"]["decoding"], "params.yaml: base.decoding")
     samples = samples_of(params, merged["samples"], f"{where}.samples", config)
     settings = read(ValueConfig, {key: merged[key] for key in hints(ValueConfig)}, where)

@@ -9,14 +9,9 @@ probability of each piece of the source and of EOS. The score is the geometric m
 reference.
 """
 
-from pipeline.extras.values import labels as values
+from pipeline.extras.values.train_value import OPTIONS, main
 from pipeline.running import stage
 
 if __name__ == "__main__":
-    stage.script(
-        values.main,
-        "train_reverse_value",
-        __doc__,
-        f"reverse {values.OPTIONS}",
-        name="a line of `reverse_values` in params.yaml",
-    )
+    name = "a line of `reverse_values` in params.yaml"
+    stage.script(main, "train_reverse_value", __doc__, f"reverse {OPTIONS}", name=name)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from pipeline.extras.values import labels as values
-from pipeline.extras.values.labels import evenly, states, trained, whole
+from pipeline.extras.values import train_value as values
 from pipeline.extras.values.section import tables
 from pipeline.extras.values.settings import value_run
+from pipeline.extras.values.train_value import evenly, states, trained, whole
 from pipeline.scoring.calibration import calibration
 from pipeline.settings.check import check
 from tests.support.prefixes import CPU, SOURCES, Ids, sharpened
