@@ -1,7 +1,8 @@
 """Tracking: mirrors scores/ in MLflow. A stage never fails because of MLflow and waits for it at most PATIENCE seconds.
 
-    with tracking.following(run, log, description):      a training, live
-    with tracking.mirroring(Path("scores") / run):       the files of a run or of a search, as the block leaves them
+    with tracking.following(run, log, description):      the training.jsonl of a training and its changes
+    with tracking.mirroring(Path("scores") / run):       the files of a run, its training.json or the file of a search,
+                                                         as the block leaves them
 
 MLFLOW_TRACKING_URI names the store, or is `off`. The default is mlflow.db in the current folder. A separate process
 writes to the store, because importing MLflow takes seconds and a store can hang. Without an installation of MLflow, or
@@ -25,18 +26,18 @@ PATIENCE = 60  # seconds that a stage, at its end, waits for the process
 
 @contextlib.contextmanager
 def process(*arguments: str) -> Iterator[None]:
-    """Run a module while the block runs. Its standard input then closes, also if this process is killed.
+    """Run the command `tracking` while the block runs. Its standard input then closes, also if this process is killed.
 
     Never raises an error of its own. Kills the process PATIENCE seconds after the block.
     """
     if os.environ.get("MLFLOW_TRACKING_URI") == "off" or not importlib.util.find_spec("mlflow"):
         yield
         return
-    command, environment = [sys.executable, "-W", "ignore", "-m", *arguments], os.environ | dict.fromkeys(launcher.SET, "")
+    command = [sys.executable, "-W", "ignore", "-m", "pipeline.extras.tracking.__main__", *arguments]
     # In a session of its own, which a signal to the process group of the stage does not reach.
     how: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
     try:
-        started = subprocess.Popen(command, env=environment, **how)
+        started = subprocess.Popen(command, env=os.environ | dict.fromkeys(launcher.SET, ""), **how)
     except OSError as error:  # for example no memory for another process
         warn(str(error))
         yield
@@ -55,20 +56,13 @@ def process(*arguments: str) -> Iterator[None]:
 
 
 def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib.AbstractContextManager:
-    """Mirror the training.jsonl of a training and its changes while the block runs.
-
-    `description` holds `settings` and `data_sum`, which identify the training: if resumed, it continues the MLflow run of
-    its first start.
-    """
-    return process("pipeline.extras.tracking.trainings", run, str(log), json.dumps(description, default=str))
+    """`description` holds `settings` and `data_sum`. If resumed, a training continues the MLflow run of its first start."""
+    return process("--follow", run, str(log), json.dumps(description, default=str))
 
 
 def mirroring(path: Path) -> contextlib.AbstractContextManager:
-    """Mirror the folder of a run, scores/RUN, its training.json alone, or the file of a search, once the block has ended.
-
-    The process imports MLflow while the block runs.
-    """
-    return process("pipeline.extras.tracking.__main__", "--after-input", str(path))
+    """The process imports MLflow while the block runs."""
+    return process("--after-input", str(path))
 
 
 def warn(reason: str) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from pipeline.extras.tracking import __main__ as trainings
 from pipeline.extras.tracking import client as tracking
-from pipeline.extras.tracking import store, trainings
-from pipeline.extras.tracking.trainings import mirror_live, mirror_run, read_curve
+from pipeline.extras.tracking import store
+from pipeline.extras.tracking.__main__ import mirror_live, mirror_run, read_curve
 from pipeline.running.times import write_times
 from tests.support import in_process
 from tests.support.projects import ENVIRONMENT, ROOT
@@ -320,7 +321,7 @@ def test_a_half_written_line_and_nan_are_skipped(tmp_path):
 
 
 def test_telemetry_is_off_before_mlflow_is_imported():
-    code = "import os, sys, pipeline.extras.tracking.trainings\n"
+    code = "import os, sys, pipeline.extras.tracking.__main__\n"
     code += "print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
     plain = {key: value for key, value in ENVIRONMENT.items() if key != "MLFLOW_DISABLE_TELEMETRY"}
     answer = run_python("-c", code, env=plain)
