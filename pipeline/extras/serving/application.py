@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeline.extras.serving.batching import Batcher, QueueFull
+from pipeline.extras.serving.batching import Batcher
 from pipeline.extras.serving.viewing import Viewer
 from transformer.config.reading import UserError
 from transformer.sentences import BREAK, Divided
@@ -83,9 +83,8 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
     app = FastAPI(title="Translation", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(bounded_body, most=limits.body, seconds=limits.seconds)
     app.add_middleware(known_hosts, hosts=hosts)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(UserError, untranslatable)
-    app.add_exception_handler(AnyHTTPException, refused)
+    for kind in (RequestValidationError, UserError, AnyHTTPException):
+        app.add_exception_handler(kind, refused)
     add_translation(app, viewer, limits)
     add_search(app, viewer, limits)
     app.router.default = Page(directory=STATIC, html=True)  # mounted, it would take wrong methods of the paths above
@@ -138,24 +137,23 @@ def bounded_body(app: ASGIApp, most: int, seconds: float) -> ASGIApp:
     return bounded
 
 
-async def refused(_: Request, error: Any) -> Response:
+async def refused(request: Request, error: Any) -> Response:
+    if isinstance(error, UserError):  # a text that is empty or not valid Unicode, or an impossible prefix
+        error = HTTPException(422, str(error))
+    elif isinstance(error, RequestValidationError):
+        error = invalid(request, error)
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-async def untranslatable(request: Request, error: Any) -> Response:
-    """The answer to a text that is empty or not valid Unicode, and to an impossible prefix."""
-    return await refused(request, HTTPException(422, str(error)))
-
-
-async def invalid(request: Request, error: Any) -> Response:
+def invalid(request: Request, error: RequestValidationError) -> HTTPException:
     """The answer to an invalid body. It repeats no part of the body except the beginning of an unknown key."""
     kind = request.headers.get("content-type", "")
     # FastAPI refuses other types. A page of another site cannot send JSON without asking first, which the server refuses.
     if not re.fullmatch(r"application/(.+\+)?json", kind.partition(";")[0].strip().lower()):
-        return await refused(request, HTTPException(415, f"Content-Type is {kind[:80]!r}; application/json is expected"))
+        return HTTPException(415, f"Content-Type is {kind[:80]!r}; application/json is expected")
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types
-    return await refused(request, HTTPException(422, f"{place[:80]}: {first['msg']}"))
+    return HTTPException(422, f"{place[:80]}: {first['msg']}")
 
 
 def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
@@ -173,7 +171,7 @@ def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
         parts, lengths = await measured(translator, texts, limits)
         try:
             futures = app.state.batcher.submit([sentence for part in parts for sentence in part.sentences], lengths)
-        except QueueFull:
+        except asyncio.QueueFull:
             raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
         found, answers = iter(await within(limits.seconds, asyncio.gather(*futures), request)), []
         for part in parts:

@@ -13,10 +13,6 @@ GATHER = 0.01  # the task waits at most so many seconds for as many texts as the
 log = logging.getLogger(__name__)
 
 
-class QueueFull(Exception):
-    """The queue has no room for the texts of a request."""
-
-
 @dataclass(frozen=True)
 class Job:
     text: str
@@ -35,10 +31,11 @@ class Batcher:
     def submit(self, texts: list[str], lengths: list[int]) -> "list[asyncio.Future[Any]]":
         """Return a future for the translation of each normalised sentence, a Hypothesis. A cancelled one is not translated.
 
-        `lengths` are the numbers of pieces, each at most `translator.longest`. Raises QueueFull, and then queues no text.
+        `lengths` are the numbers of pieces, each at most `translator.longest`. If not all have room,
+        raises asyncio.QueueFull and queues none.
         """
         if len(self.waiting()) + len(texts) > self.most:
-            raise QueueFull
+            raise asyncio.QueueFull
         jobs = [Job(text, pieces) for text, pieces in zip(texts, lengths)]
         self.jobs.extend(jobs)
         self.more.set()

@@ -7,7 +7,6 @@ Shapes: as in decoders/beam.py, with B = 1.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,19 +14,12 @@ from torch import Tensor
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS
-from transformer.decoders.beam import continuations, decided, extend, finished, start
+from transformer.decoders.beam import continuations, decided, extend, finished, start, unforced
 from transformer.decoders.steps import Sentences, Translation, next_logits
 from transformer.layout import pad
 from transformer.model import Transformer
 
 ALTERNATIVES = 8  # tokens that are kept of each distribution
-
-Place = tuple[int, int]
-"""A candidate: the live hypothesis that it continues, 0 to K - 1, and the token."""
-
-Fate = Literal["kept", "finished", "dropped"]
-Alternative = tuple[int, float]
-"""A token and its probability."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +30,7 @@ class Candidate:
     parent: int  # the hypothesis, as an index into the candidates of the previous step; 0 at the first step
     probability: float  # of the token after the hypothesis
     log_prob: float  # of the hypothesis with this token
-    fate: Fate
+    fate: str  # kept, finished or dropped
 
 
 @dataclass(frozen=True)
@@ -76,47 +68,38 @@ class Trace:
             total_KV = state.log_prob_BK[0, :, None] + log_prob_KV
             found = taken = continuations(state.log_prob_BK, logits_BKV, 2 * beam)
             if state.length < len(self.prefix):
-                others_BKV = torch.ones_like(logits_BKV, dtype=torch.bool)
-                others_BKV[..., self.prefix[state.length]] = False
-                taken = continuations(state.log_prob_BK, logits_BKV, 1, without_BKV=others_BKV)
+                without_BKV = unforced(state, logits_BKV, None, [self.prefix], 0)
+                taken = continuations(state.log_prob_BK, logits_BKV, 1, without_BKV=without_BKV)
             extend(state, taken, self.config, beam)
             live = list(zip(state.origin_BK[0].tolist(), state.tokens_BKT[0, :, -1].tolist()))
             ended = state.best_score_BF[0, 0] > float("-inf")
             leader = (state.best_BFT[0, 0] if ended else state.tokens_BKT[0, 0, 1:]).tolist()
             places, ends = possible(found), possible(taken)[:beam]
             places += [place for place in live if place not in places]
-            candidates = [
-                Candidate(
-                    token,
-                    indices[parent],
-                    log_prob_KV[parent, token].exp().item(),
-                    total_KV[parent, token].item(),
-                    fate((parent, token), live, ends),
-                )
-                for parent, token in places
-            ]
+            candidates = []
+            for parent, token in places:
+                remains = (parent, token) in (ends if token == EOS else live)
+                fate = "dropped" if not remains else "finished" if token == EOS else "kept"
+                shares = log_prob_KV[parent, token].exp().item(), total_KV[parent, token].item()
+                candidates.append(Candidate(token, indices[parent], *shares, fate))
             indices = [places.index(place) for place in live]
             done_B = decided(state, self.config)
             result = finished(state, done_B)[0][0] if done_B.all() else None
             yield Step(candidates, leader, result)
 
     @torch.inference_mode()
-    def alternatives(self, ids: Sequence[int]) -> list[list[Alternative]]:
-        """The most probable tokens at each position of the translation `ids`, and after it if it can be longer."""
+    def alternatives(self, ids: Sequence[int]) -> list[list[tuple[int, float]]]:
+        """The most probable tokens at each position of the translation `ids`, and after it if it can be longer.
+
+        Each has its probability.
+        """
         logits_BTV = self.model(self.batch.source_BS, pad([[BOS, *ids]]).to(self.batch.device))
         share_TA, token_TA = next_logits(logits_BTV)[0, : self.limit].softmax(-1).topk(ALTERNATIVES)
         return [list(zip(*row)) for row in zip(token_TA.tolist(), share_TA.tolist())]
 
 
-def possible(found: tuple[Tensor, Tensor, Tensor]) -> list[Place]:
-    """The continuations that `continuations` found, most probable first, without those that are impossible."""
+def possible(found: tuple[Tensor, Tensor, Tensor]) -> list[tuple[int, int]]:
+    """The continuations that `continuations` found, as live hypothesis and token, most probable first, if possible."""
     token_C, parent_C, log_prob_C = (tensor[0] for tensor in found)
     possible_C = log_prob_C > float("-inf")
     return list(zip(parent_C[possible_C].tolist(), token_C[possible_C].tolist()))
-
-
-def fate(place: Place, live: list[Place], ends: list[Place]) -> Fate:
-    """What becomes of a candidate. `ends` are the places of which those with EOS are finished."""
-    if place[1] == EOS:
-        return "finished" if place in ends else "dropped"
-    return "kept" if place in live else "dropped"

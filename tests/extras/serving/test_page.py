@@ -25,8 +25,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from pipeline.extras.serving.__main__ import address, configured, listening, names
 from pipeline.extras.serving.application import Limits, application, bounded_body, measured
-from pipeline.extras.serving.running import address, configured, listening, names
 from pipeline.extras.serving.viewing import Viewer, examples
 from tests.support import in_process
 from tests.support.browser import BROWSERS, browser, command, messages
