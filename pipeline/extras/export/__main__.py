@@ -15,9 +15,9 @@ how to load the model, data and licence, scores with signatures.
 
 import argparse
 import importlib.util
-import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,20 +46,6 @@ from transformer.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
-# The modules of a layer in CTranslate2, each with those of MarianMTModel that it joins
-MODULES = {
-    "self_attention/linear_0": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-    "self_attention/linear_1": ["self_attn.out_proj"],
-    "self_attention/layer_norm": ["self_attn_layer_norm"],
-    "attention/linear_0": ["encoder_attn.q_proj"],
-    "attention/linear_1": ["encoder_attn.k_proj", "encoder_attn.v_proj"],
-    "attention/linear_2": ["encoder_attn.out_proj"],
-    "attention/layer_norm": ["encoder_attn_layer_norm"],
-    "ffn/linear_0": ["fc1"],
-    "ffn/linear_1": ["fc2"],
-    "ffn/layer_norm": ["final_layer_norm"],
-}
-KEYS = {"gamma": "weight", "beta": "bias"}  # of a layer norm in CTranslate2
 LONGEST = 1024  # pieces of a line; our table of sinusoids grows with the lines, that of an exported model does not
 HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
 
@@ -172,11 +158,18 @@ def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path, decodi
     shutil.copyfile(vocabulary, folder / VOCABULARY)
 
 
+@torch.no_grad()
 def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingConfig = PAPER) -> "TransformerSpec":
     from ctranslate2.specs import TransformerSpec
 
     spec, order = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False), halves(model.config.d_model)
-    fill(spec, {name: tensor.numpy() for name, tensor in tensors_of(model).items()})
+    for stack in ("encoder", "decoder"):
+        for to, layer in zip(getattr(spec, stack).layer, getattr(model, stack)):
+            fill(to, layer, order)
+    embedding, projection = model.embedding[:, order].numpy(), spec.decoder.projection
+    spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = projection.weight = embedding
+    projection.bias = np.zeros(len(embedding), np.float32)
+    projection.bias[[PAD, BOS]] = -np.inf  # never predicted
     table = sinusoids(positions(model.config, decoding.extra_length), model.config.d_model)[:, order].numpy()
     spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
     spec.register_source_vocabulary(pieces)
@@ -187,28 +180,32 @@ def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingCo
     return spec
 
 
+def fill(spec: Any, layer: EncoderLayer | DecoderLayer, order: Tensor) -> None:
+    """Copy the weights of a layer to its specification in CTranslate2."""
+    attentions = [(spec.self_attention, layer.self_attention)]
+    if isinstance(layer, DecoderLayer):
+        attentions.append((spec.attention, layer.cross_attention))
+    inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
+    linear = [
+        (spec.ffn.linear_0, inner.weight[:, order], inner.bias),
+        (spec.ffn.linear_1, outer.weight[order], outer.bias[order]),
+    ]
+    for to, own in attentions:
+        *products, output = to.linear
+        sizes = [own.sizes[0], sum(own.sizes[1:])] if len(products) == 2 else [sum(own.sizes)]
+        linear += zip(products, own.projection[:, order].split(sizes), own.projection_bias.split(sizes))
+        linear.append((output, own.output.weight[order], own.output.bias[order]))
+    for to, weight, bias in linear:
+        to.weight, to.bias = weight.numpy(), bias.numpy()
+    norms: Iterator[Any] = (residual.norm for residual in layer.residuals)  # torch does not type ModuleList by its elements
+    for to, norm in zip([*(to for to, _ in attentions), spec.ffn], norms):
+        to.layer_norm.gamma, to.layer_norm.beta = norm.weight[order].numpy(), norm.bias[order].numpy()
+
+
 def write_own(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig) -> None:
     for name in (WEIGHTS, SETTINGS, VOCABULARY, TEXT):
         if (vocabulary.parent / name).exists():  # earlier code wrote no text.json
             shutil.copyfile(vocabulary.parent / name, folder / name)
-
-
-def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
-    """Copy `tensors`, which have the names of MarianMTModel, to a specification of CTranslate2."""
-    from ctranslate2.specs.model_spec import visit_spec
-
-    def put(module: Any, path: str, _: object) -> None:
-        """Set a variable of a layer, such as encoder/layer_0/ffn/linear_0/bias."""
-        if found := re.fullmatch(r"(\w+)/layer_(\d+)/(\w+/\w+)/(weight|bias|gamma|beta)", path):
-            stack, number, part, key = found.groups()
-            places = [f"model.{stack}.layers.{number}.{name}.{KEYS.get(key, key)}" for name in MODULES[part]]
-            setattr(module, key, np.concatenate([tensors[place] for place in places]))
-
-    embedding = tensors["model.shared.weight"]
-    spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = embedding
-    spec.decoder.projection.bias = tensors["final_logits_bias"][0]
-    spec.decoder.projection.bias[[PAD, BOS]] = -np.inf  # never predicted
-    visit_spec(spec, put)
 
 
 FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2, "transformer": write_own}
