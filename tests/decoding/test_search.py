@@ -26,12 +26,10 @@ from tests.support.prefixes import (
     sequences,
     sharpened,
 )
-from tests.support.refusals import refused
-from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
+from transformer.config.decoders import MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.mcts import Mcts, Search, decoded, most_visited
-from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Counted, Sentences, TreeStep, tree_search
 from transformer.decoders.value_beam import ValueBeam
 
@@ -286,16 +284,6 @@ def test_a_value_beam_of_weight_0_is_beam_search(decoding_settings):
     logits, config = random_logits(30), decoding_settings(beam=2)
     expected = Beam(config).search(Uncached(Table(logits), [LIMIT] * 30), 1)
     assert_same(best_of(value_beam(logits, perfect(random_scores(30)), 0.0, config)), best_of(expected))
-
-
-def test_a_decoder_says_what_it_needs(decoding_settings):
-    for own, name, what in [
-        (mcts(), "mcts", "needs a value; a model folder values/NAME is expected"),
-        (ValueBeamConfig(0.5), "value_beam", "needs a value; a model folder values/NAME is expected"),
-        (mcts(objective="oracle_chrf"), "mcts", "'oracle_chrf' needs references"),
-    ]:
-        with refused(what):
-            decoder_of(Choice(name, decoding_settings(), own))
 
 
 @torch.inference_mode()

@@ -87,7 +87,7 @@ class BeamState:
     limit_B: Tensor  # the maximum number of tokens of its translation, EOS included
     tokens_BKT: Tensor  # of the live hypotheses, BOS included
     log_prob_BK: Tensor  # of the live hypotheses, less the regulariser
-    origin_BK: Tensor  # the hypothesis of the previous step that each continues (see `StepFunction`)
+    origin_BK: Tensor  # the hypothesis of the previous step that each continues (see `ModelStep`)
     best_score_BF: Tensor  # of the finished hypotheses, -inf where fewer are finished
     best_BFT: Tensor  # their tokens, followed by PAD
 

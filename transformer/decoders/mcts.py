@@ -154,7 +154,14 @@ class Search:
             if node.decoded:
                 node.visits_K = np.zeros(len(node.decoded.token_K))
                 node.mean_K = np.full(len(node.decoded.token_K), node.value)
-        back_up(node, root)
+        root.visits += 1
+        value = node.value
+        while node is not root:  # add the value to the means below the root
+            assert node.parent
+            node.visits += 1
+            node.parent.visits_K[node.rank] += 1
+            node.parent.mean_K[node.rank] += (value - node.parent.mean_K[node.rank]) / node.visits
+            node = node.parent
 
     def select(self, node: Node) -> int:
         """The rank of the child with the highest sum of rescaled value and exploration bonus."""
@@ -216,18 +223,6 @@ class Search:
     def model_score(self, node: Node) -> float:
         """The score by which beam search compares finished hypotheses."""
         return node.log_probability / float(length_penalty(max(1, node.depth), self.config))
-
-
-def back_up(node: Node, root: Node) -> None:
-    """Count a visit of each node from `node` up to `root`, and add the value of `node` to the means below `root`."""
-    value = node.value
-    while node is not root:
-        assert node.parent
-        node.visits += 1
-        node.parent.visits_K[node.rank] += 1
-        node.parent.mean_K[node.rank] += (value - node.parent.mean_K[node.rank]) / node.visits
-        node = node.parent
-    root.visits += 1
 
 
 def most_visited(node: Node) -> int:

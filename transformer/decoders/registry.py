@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from transformer.config.decoders import Choice
-from transformer.config.reading import UserError
 from transformer.decoders.beam import Beam
 from transformer.decoders.diverse import Diverse
 from transformer.decoders.exact import Exact
@@ -25,24 +24,19 @@ def decoder_of(
     values: Values | None = None,
     metrics: Callable[[str], Metric] | None = None,
 ) -> Decoder:
-    """The decoder that params.yaml chooses.
+    """The decoder that params.yaml chooses. The caller has what it needs, as the check of params.yaml makes sure.
 
-    `utility` gives the utility of MBR decoding by its name, and `metrics` the metric of an oracle. Raises UserError if
-    the decoder needs `values` or `metrics` that are not given.
+    `utility` gives the utility of MBR decoding by its name, and `metrics` the metric of an oracle.
     """
+    own = choice.own
     if choice.decoder == "mbr":
         assert utility
         pools = {key: Pool(decoder_of(part, utility, values, metrics), part.number) for key, part in choice.parts.items()}
-        return Mbr(**pools, utility=utility(choice.own.utility))
+        return Mbr(**pools, utility=utility(own.utility))
     if choice.decoder == "greedy":
         return Beam(dataclasses.replace(choice.config, beam=1, alpha=0.0))
     if choice.decoder in SIMPLE:
-        return SIMPLE[choice.decoder](choice.config, choice.own)
-    own = choice.own
-    if own.needs_value and values is None:
-        raise UserError(f"the decoder {choice.decoder} needs a value; a model folder values/NAME is expected")
-    if own.metric and metrics is None:
-        raise UserError(f"objective: {own.objective!r} needs references, and there are none here")
+        return SIMPLE[choice.decoder](choice.config, own)
     if choice.decoder == "value_beam":
         assert values
         return ValueBeam(choice.config, own, values)

@@ -23,12 +23,6 @@ from transformer.layers import LayerCache
 from transformer.layout import pad
 from transformer.model import Place, Transformer
 
-StepFunction = Callable[[Tensor, Tensor], Tensor]
-"""Takes the newest tokens [B, K] and the origin of each [B, K], returns the logits of the next token [B, K, V].
-
-An origin is the hypothesis of the previous call that the token continues: its index into that call's flattened [B, K]. At
-the first call K is 1 and each token is its own origin. A search may drop a sentence, with all its hypotheses."""
-
 Request = tuple[int, int, int]
 """A node of a tree to decode: its token, the slot of its parent (-1 for BOS) and its own slot (see `TreeStep`)."""
 
@@ -176,7 +170,7 @@ class Cached:
 
 
 class ModelStep(Cached):
-    """The step function of a Transformer: drops from its caches the sentences that the search has dropped, then decodes."""
+    """The step function of a Transformer. A search may drop a sentence, with all its hypotheses; so do the caches then."""
 
     def __init__(self, model: Transformer, source_BS: Tensor) -> None:
         super().__init__(model, source_BS)
@@ -186,6 +180,11 @@ class ModelStep(Cached):
         self.shape: tuple[int, ...] = (len(source_BS), 1)  # sentences and hypotheses of the previous call
 
     def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
+        """The logits of the token after each newest token, [B, K, V].
+
+        An origin is the hypothesis of the previous call that the token continues: its index into that call's flattened
+        [B, K]. At the first call K is 1 and each token is its own origin.
+        """
         sentences, width = self.shape
         if len(tokens_BK) < sentences:
             self.select(origin_BK[:, 0] // width)
