@@ -18,11 +18,9 @@ contains this piece. With `vocabulary.bpe_dropout`, each segmentation of the tra
 
 import argparse
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from pipeline.binarise import Blocks, complete, encoded, report_of, write_set
 from pipeline.extras.back_translation.settings import back_translation
@@ -57,30 +55,26 @@ def tagged(blocks: Blocks) -> Blocks:
         yield np.insert(ids, np.cumsum(lengths) - lengths, UNK), lengths + 1
 
 
-@dataclass(frozen=True)
-class Synthetic:
-    """Synthetic pairs in two aligned files. They are encoded like the training text of their corpus."""
+def mix(
+    sets: dict[str, BinarisedSet],
+    paths: list[Path],
+    words: WordTable,
+    config: VocabularyConfig,
+    tag: bool,
+    lines: int,
+    out: Path,
+) -> dict[str, dict[str, int]]:
+    """Write train and dev. Returns the counts of both. Each segmentation of train has `lines` real lines, then `paths`."""
+    real, dev, dtype = sets["train"], sets["dev"], id_type(words.vocabulary.size)
 
-    paths: list[Path]
-    tagged: bool
-    words: WordTable
-    config: VocabularyConfig
+    def mixed(side: str, path: Path) -> Blocks:
+        for segmentation in range(real.segmentations):
+            yield from of_set(real, side, lines, segmentation)
+            blocks = encoded(path, words, bar, config, segmentation)
+            yield from tagged(blocks) if tag and side == "source" else blocks
 
-
-def mixed(real: BinarisedSet, synthetic: Synthetic, side: str, lines: int, bar: tqdm) -> Blocks:
-    """For each segmentation of the training text, yield `lines` real lines, then the synthetic lines."""
-    path = synthetic.paths[SIDES.index(side)]
-    for segmentation in range(real.segmentations):
-        yield from of_set(real, side, lines, segmentation)
-        blocks = encoded(path, synthetic.words, bar, synthetic.config, segmentation)
-        yield from tagged(blocks) if synthetic.tagged and side == "source" else blocks
-
-
-def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Path) -> dict[str, dict[str, int]]:
-    """Write train, with `lines` real lines in each segmentation, and dev. Returns the counts of both."""
-    real, dev, dtype = sets["train"], sets["dev"], id_type(synthetic.words.vocabulary.size)
-    with progress(synthetic.paths * real.segmentations) as bar:
-        counts = write_set(out, "train", (mixed(real, synthetic, side, lines, bar) for side in SIDES), dtype)
+    with progress(paths * real.segmentations) as bar:
+        counts = write_set(out, "train", map(mixed, SIDES, paths), dtype)
     if real.segmentations > 1:
         counts["segmentations"] = real.segmentations
     return {"train": counts, "dev": write_set(out, "dev", (of_set(dev, side, len(dev)) for side in SIDES), dtype)}
@@ -88,16 +82,15 @@ def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Pa
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    corpus, tagged, ratio = back_translation(params, name, "corpus", "tagged", "ratio")
+    corpus, tag, ratio = back_translation(params, name, "corpus", "tagged", "ratio")
     codes, config = languages(params, name), section(params, "corpora", corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
     sets = {part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")}
     paths = files_of(arguments.synthetic, "train", codes)
-    synthetic = Synthetic(paths, tagged, WordTable(vocabulary, config.threads), config)
     different, made = len(sets["train"]) // sets["train"].segmentations, count_lines(paths[0])
     lines = repeated(different, made, ratio)
     with atomic_folder(arguments.out / "binarised") as out:
-        counts = mix(sets, synthetic, lines, out)
+        counts = mix(sets, paths, WordTable(vocabulary, config.threads), config, tag, lines, out)
         description = write_description(out, vocabulary.size, vocabulary.sha256, codes, counts)
     complete(name, arguments.vocabulary, arguments.text, arguments)
     write_json(arguments.report, report_of(description, config))

@@ -14,7 +14,7 @@ import pytest
 
 from pipeline import download, fetch_set
 from pipeline.extras.back_translation import fetch_monolingual
-from pipeline.extras.back_translation.augment import Synthetic, mix, repeated
+from pipeline.extras.back_translation.augment import mix, repeated
 from pipeline.extras.back_translation.back_translate import work
 from pipeline.extras.back_translation.fetch_monolingual import write_raw
 from pipeline.extras.back_translation.settings import Monolingual, decoder
@@ -233,7 +233,7 @@ def mixed(words, tmp_path, params):
             "train": in_memory(REAL, words.vocabulary, config.segmentations),
             "dev": in_memory(REAL, words.vocabulary),
         }
-        counts = mix(sets, Synthetic(paths, tag, words, config), lines, tmp_path)
+        counts = mix(sets, paths, words, config, tag, lines, tmp_path)
         found = []
         for name in ("train", "dev"):
             ids, offsets = ({s: np.load(tmp_path / f"{name}.{s}.{part}.npy") for s in SIDES} for part in ("ids", "offsets"))
