@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -20,10 +21,11 @@ import torch
 from dvc.fs import localfs
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline.orchestrating import lock_files, single
+from pipeline.orchestrating import lock_files, single, termination
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
 from pipeline.running import devices, hardware, stage
+from tests.support import in_process
 from tests.support.projects import ROOT, without_git
 from tests.support.refusals import refused
 from tests.support.stubs import StubProject
@@ -45,16 +47,6 @@ def cached(project: StubProject, output: str) -> Path:
     if md5.endswith(".dir"):
         md5 = json.loads((place / md5[:2] / md5[2:]).read_text())[0]["md5"]
     return place / md5[:2] / md5[2:]
-
-
-def test_a_lost_cache_is_filled_again_from_what_was_made(project):
-    shutil.rmtree(project.root / ".dvc/cache")
-    status = project.run("python", "-m", "pipeline.commands.status")
-    assert "stale    download@demo: data/demo/raw is not in cache, data/demo/test is not in cache" in status
-    project.run("dvc", "commit")
-    assert project.ran() == [] and project.planned() == []
-    assert project.stale() == set()
-    assert cached(project, CHECKPOINTS).exists()
 
 
 def test_a_folder_of_outputs_outside_the_project_is_refused_before_a_stage_runs(project, tmp_path):
@@ -188,43 +180,40 @@ def test_a_merge_keeps_a_generated_file_whole(here):
     assert b"\r" not in Path("dvc.lock").read_bytes(), "DVC and the digests of templates see bytes"
 
 
-# A lock file as DVC writes it. A line that ends a complete output has a bar before it.
-LOCKED = """\
- schema: '2.0'
- stages:
-   one@für:
-     cmd: python -m pipeline.one --out data/one
-     deps:
-     - path: text
-       hash: md5
-       md5: 7b5b4f4c4b4a4d4e4f50515253545556.dir
-       size: 12
-       nfiles: 2
-     params:
-       params.yaml:
-         base.vocabulary:
-           pieces: 2000
-     outs:
-     - path: data/one
-       hash: md5
-       md5: 0b5b4f4c4b4a4d4e4f50515253545550.dir
-       size: 1234
-|      nfiles: 12
-     - path: data/größe.json
-       hash: md5
-       md5: 1b5b4f4c4b4a4d4e4f50515253545551
-|      size: 42
-   two:
-     cmd: python -m pipeline.two --out data/two
-     outs:
-     - path: data/two
-       hash: md5
-       md5: 2b5b4f4c4b4a4d4e4f50515253545552
-|      size: 7
+# A lock file as DVC writes it
+CONTENT = """\
+schema: '2.0'
+stages:
+  one@für:
+    cmd: python -m pipeline.one --out data/one
+    deps:
+    - path: text
+      hash: md5
+      md5: 7b5b4f4c4b4a4d4e4f50515253545556.dir
+      size: 12
+      nfiles: 2
+    params:
+      params.yaml:
+        base.vocabulary:
+          pieces: 2000
+    outs:
+    - path: data/one
+      hash: md5
+      md5: 0b5b4f4c4b4a4d4e4f50515253545550.dir
+      size: 1234
+      nfiles: 12
+    - path: data/größe.json
+      hash: md5
+      md5: 1b5b4f4c4b4a4d4e4f50515253545551
+      size: 42
+  two:
+    cmd: python -m pipeline.two --out data/two
+    outs:
+    - path: data/two
+      hash: md5
+      md5: 2b5b4f4c4b4a4d4e4f50515253545552
+      size: 7
 """
-
-
-CONTENT = "".join(line[1:] for line in LOCKED.splitlines(keepends=True))
 LATER = CONTENT.replace("size: 42", "size: 4321") + CONTENT[CONTENT.index("  two:") :].replace("two", "three")
 
 
@@ -261,22 +250,18 @@ HALF = CONTENT[CONTENT.index("  two:") :]
         (CONTENT.partition("stages:\n")[2], "dvc.lock, line 2: one@für: extra keys not allowed"),
         (CONTENT.replace("size: 7", "size: x"), "dvc.lock, line 28: stages.two.outs.0.size: expected int"),
         ("- notes\n", "dvc.lock, line 1: "),
+        *((complete, "") for complete in (CONTENT[:-1], LATER, LATER[:-1], CONTENT[: CONTENT.index("  two:")])),
     ],
 )
-def test_a_dvc_lock_that_a_person_edited_is_refused_with_its_line_and_left_as_it_is(here, edited, says):
+def test_a_dvc_lock_that_a_person_edited_is_left_as_it_is_and_refused_with_its_line_unless_it_is_complete(
+    here, edited, says
+):
     write_file(lock_files.KEPT, CONTENT.encode())
     LOCK.write_text(edited)
     for dry in (True, False):
-        with refused(says):
-            keep_or_put_back(dry)
+        with refused(says) if says else contextlib.nullcontext():
+            assert keep_or_put_back(dry) == ""
         assert LOCK.read_text() == edited and sorted(Path().iterdir()) == [LOCK, Path("work")]
-
-
-@pytest.mark.parametrize("edited", [CONTENT[:-1], LATER, LATER[:-1], CONTENT[: CONTENT.index("  two:")]])
-def test_a_complete_dvc_lock_is_left_as_it_is(here, edited):
-    write_file(lock_files.KEPT, CONTENT.encode())
-    LOCK.write_text(edited)
-    assert keep_or_put_back() == "" and LOCK.read_text() == edited
 
 
 def test_an_error_in_writing_dvc_lock_leaves_it_as_it_was(here):
@@ -425,7 +410,7 @@ def test_a_stage_runs_by_its_name_and_only_dvc_forces_it(project):
     assert "--config steps changes no setting" in project.run("snakemake", "--dry-run", "--config", "steps=5", status=1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_snakemakes_process_alone_stops_the_stages_too(project, number):
     project.edit("params.yaml", *BOOTSTRAP)
     with project.at_work("snakemake", "--cores", "2") as process:
@@ -435,6 +420,17 @@ def test_a_signal_to_snakemakes_process_alone_stops_the_stages_too(project, numb
         assert psutil.wait_procs(below, timeout=30)[1] == [], "no stage outlives its workflow"
     assert process.returncode == 1 and printed.count("Stopping what is running.") == 1
     assert "score@demo-tiny stopped after " in printed and "score@demo-tiny failed" not in printed
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN], ids=["", "nohup"])
+def test_sighup_is_handled_as_sigint_unless_it_is_ignored(monkeypatch, handler):
+    monkeypatch.setattr(termination, "PAUSE", 10**6)
+    with in_process.inside(Path()):
+        signal.signal(signal.SIGHUP, handler)
+        termination.install(SimpleNamespace())
+        assert signal.getsignal(signal.SIGINT) == signal.getsignal(signal.SIGTERM) == termination.stop
+        with contextlib.nullcontext() if handler == signal.SIG_IGN else pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGHUP)
 
 
 def test_a_reader_that_leaves_ends_a_listing_without_a_word(project):

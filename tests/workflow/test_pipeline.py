@@ -1,7 +1,6 @@
 """The DAG: the content of dvc.yaml and the Snakefile, and the joint behaviour of DVC and Snakemake on stub stages."""
 
 import ast
-import functools
 import json
 import os
 import re
@@ -9,7 +8,6 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import networkx
 import pytest
 from dvc.repo import Repo
 from ruamel.yaml import YAML
@@ -19,10 +17,6 @@ from pipeline.orchestrating.project import require_declared
 from pipeline.settings.params import load
 from tests.support.projects import ROOT, STAGES
 from tests.support.refusals import refused
-
-# The modules of transformer/ by their directions: none imports a later one, directly or by way of others.
-ORDER = ("attention", "layers", "model", "checkpoint", "step", "training")
-ESSAY = {"attention", "layers", "model"}  # which import torch, the settings and one another only
 
 # The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
 # The core ends with the commands: what an extra adds to it comes by a pattern such as `pipeline.extras.*.blocks`.
@@ -77,7 +71,6 @@ def test_a_stage_that_lacks_what_a_stage_needs_is_refused_by_name():
         require_declared([SimpleNamespace(name="flops@a", meta=None, outs=["scores/a"])])
 
 
-@functools.cache
 def imported(path: Path) -> set[str]:
     """The modules of the project that a file imports, without empty ones and those that it names in a string."""
     meaning = code.meaning_of(path.read_bytes(), path.relative_to(ROOT), code.existing())
@@ -86,28 +79,12 @@ def imported(path: Path) -> set[str]:
     return {module.as_posix() for module in modules if (ROOT / module).stat().st_size}
 
 
-@pytest.fixture(scope="module")
-def imports() -> networkx.DiGraph:
-    """The modules of the project. An edge leads from a module to one that it imports.
-
-    Without the package's lazy list of names, and without the kernels, which are imported on a GPU only: they need Triton.
-    """
-    paths = [path for name in code.PACKAGES for path in (ROOT / name).rglob("*.py")]
-    modules = {path.relative_to(ROOT).as_posix(): imported(path) for path in paths}
-    left_out = {"transformer/__init__.py", "transformer/fast/attention_kernels.py", "transformer/fast/kernels.py"}
-    own = {one: {*left_out, f"{Path(one).parent.as_posix()}/__init__.py"} for one in modules}  # its package
-    return networkx.DiGraph([(one, other) for one, others in modules.items() for other in others - own[one]])
-
-
-def test_imports_have_no_circle_and_the_paper_is_read_in_its_order(imports):
-    assert [each for each in networkx.strongly_connected_components(imports) if len(each) > 1] == []
-    below = {name: networkx.descendants(imports, name) for name in imports}
-    assert not [name for name in below if name.startswith("transformer/") for each in below[name] if "pipeline/" in each]
-    for place, name in enumerate(ORDER):
-        assert not below[f"transformer/{name}.py"] & {f"transformer/{later}.py" for later in ORDER[place + 1 :]}, name
-    for name in ESSAY:
-        others = {path for path in imported(ROOT / f"transformer/{name}.py") if "/config/" not in path}
-        assert others <= {f"transformer/{each}.py" for each in ("__init__", *ESSAY)}, name
+def test_the_paper_is_read_in_its_order():
+    """Of the project, each module of the essay imports the settings and those before it only."""
+    read = {"transformer/__init__.py"}
+    for path in ("transformer/attention.py", "transformer/layers.py", "transformer/model.py"):
+        assert {other for other in imported(ROOT / path) if "/config/" not in other} <= read, path
+        read.add(path)
 
 
 def room(path: str) -> str:
@@ -171,6 +148,12 @@ def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
         ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise", "report"}),
         ("dev: [{source: text/demo/dev.en.xz, ", "dev: [{first: 9, source: text/demo/dev.en.xz, ", {"download", "report"}),
         ("model: quick}\n\ncorp", "model: quick, N: 1}\n\ncorp", {"train", "result", "report"}),
+        ("\nsets: {}", "\nsets: {new: {corpus: demo, source: text/a, target: text/b}}", {"fetch_set", "report"}),
+        (
+            "\ndecodings: {}",
+            "\ndecodings: {new: {model: demo-tiny/average, set: demo-test}}",
+            {"decode_set", "collect", "report"},
+        ),
         # settings that the run does not use
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", {"report"}),
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
