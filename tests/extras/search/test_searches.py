@@ -11,11 +11,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import sacrebleu
 import torch
 
+from pipeline import train
 from pipeline.commands import plan
 from pipeline.extras.search import section as reporting
 from pipeline.extras.search.settings import search
@@ -28,7 +30,7 @@ from tests.support import forked, in_process
 from tests.support.projects import ENVIRONMENT, ROOT, first, module_of
 from tests.support.refusals import refusals, refused
 from tests.support.searches import SEARCH, SPACE, result
-from tests.support.small_run import saved, write_params_yaml
+from tests.support.small_run import write_params_yaml
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import read
 from transformer.files import write_json, write_lines
@@ -39,7 +41,6 @@ SMALL = {"N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16, "atten
 SHORT = {"steps": 500, "batch_tokens": 200, "micro_batch_tokens": 200, "max_length": 100, "checkpoint_every": 100}
 SHORT |= {"log_every": 10, "precision": "float32", "threads": 1}
 BEST = "small-best"
-PATIENCE = 1500  # seconds, on a busy machine
 
 
 # Settings
@@ -137,9 +138,9 @@ def test_samples_depend_on_the_seed_and_not_on_restarts_and_bad_trials_are_prune
     chosen = search(params, "small")
     whole, pieces = (tried(tmp_path / f"{restarts}.db", chosen, restarts) for restarts in (False, True))
     assert whole == pieces and len(whole) == 14
-    params["searches"]["small"]["seed"] = 2
-    other = tried(tmp_path / "other.db", search(params, "small"), False)
-    assert [trial["settings"] for trial in other] != [trial["settings"] for trial in whole]
+    params["searches"]["small"] |= {"seed": 2, "trials": 1}
+    (other,) = tried(tmp_path / "other.db", search(params, "small"), False)
+    assert other["settings"] != whole[0]["settings"]
     (tmp_path / "other.db").write_bytes(b"no database, " * 100)
     with refused("other.db cannot be read", "file is not a database"):
         Trials(tmp_path / "other.db", chosen)
@@ -322,13 +323,12 @@ def test_a_trial_of_a_refused_or_too_large_model_is_pruned_and_the_search_goes_o
 
 
 @pytest.mark.slow
-def test_a_stopped_search_saves_its_trial_and_exits_with_75(corpus, tmp_path):
+def test_a_stopped_search_saves_its_trial_and_exits_with_75(corpus, tmp_path, monkeypatch):
     folder = Folder(corpus, tmp_path, trials=1, steps=100_000)
-    process = folder.start()
-    saved(process, folder.root / "work")
-    process.terminate()
-    said = process.communicate(timeout=PATIENCE)[1]
-    assert process.returncode == 75 and "stopped by SIGTERM" in said
+    monkeypatch.setattr(train, "Interruption", lambda limit: Mock(return_value=True, reason="SIGTERM"))
+    with in_process.inside(folder.root):
+        status, _, said = in_process.started([module_of("tune"), *ARGUMENTS])
+    assert status == 75 and "stopped by SIGTERM" in said and folder.states(0)
 
 
 @pytest.mark.slow
