@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline import code
 from pipeline.running.devices import definitions
-from pipeline.settings.addresses import TEXT
+from pipeline.settings.addresses import TEXT, shards
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from transformer.config.reading import UserError
@@ -46,12 +46,20 @@ def inputs() -> dict[str, Any]:
     stage = os.environ["DVC_STAGE"]
     described, params = code.described(stage.partition("@")[0]), load()
     settings = {f"params.yaml: {path}": within(params, *path.split(".")) for path in listed(stage, params, "params")}
-    said, files = repr(settings), {}
+    named, files = {str(Path(file)) for address in texts(settings) for file in shards(address)}, {}
     for place in map(Path, listed(stage, params, "deps")):
         for path in (place, *place.rglob("*")) if place.parent != code.FOLDER else ():  # of a file, rglob finds nothing
-            if path.is_file() and not ignored(path) and (path.parts[0] != TEXT or str(path) in said):
+            if path.is_file() and not ignored(path) and (path.parts[0] != TEXT or str(path) in named):
                 files[str(path)] = path.stat().st_mtime_ns, path.stat().st_size
     return {CODE: described, **settings, **files}
+
+
+def texts(value: Any) -> list[str]:
+    """Return every text in settings, at any depth."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in texts(part)]
 
 
 def ignored(path: Path) -> bool:

@@ -139,18 +139,31 @@ def test_an_edit_of_its_code_stops_a_stage(folder, capsys, monkeypatch, kind):
     assert "ran; its outputs are not recorded" in said
 
 
-def test_an_edit_of_a_text_stops_the_stage_that_reads_it(folder, monkeypatch):
-    for path in ("text/demo/train.en.xz", "text/mine/other.en"):
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text("before")
+@pytest.mark.parametrize(
+    "given, file",
+    [
+        ("text/mine/a.en", "a.en"),
+        ("./text//mine/./a.en", "a.en"),
+        ('text/mine/it\'s \\ "a".en', 'it\'s \\ "a".en'),
+        ("text/mine/a-*-of-00002.parquet", "a-00001-of-00002.parquet"),
+    ],
+)
+def test_an_edit_of_a_text_stops_the_stage_that_reads_it(folder, monkeypatch, given, file):
+    file, other = (Path("text/mine", name) for name in (file, "other.en"))
+    for path in (file, other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("before")
         os.utime(path, (1, 1))
+    params = load()
+    params["corpora"]["demo"]["download"]["train"] = [{"parquet": given}]
+    monkeypatch.setattr(unchanged, "load", lambda: params)
     monkeypatch.setenv("DVC_STAGE", "download@demo")
     before = unchanged.inputs()
-    Path("text/mine/other.en").write_text("after")
-    Path("text/demo/new.en").write_text("new")
+    other.write_text("after")
+    Path("text/mine/new.en").write_text("new")
     unchanged.require_unchanged(before)
-    Path("text/demo/train.en.xz").write_text("after!")  # of the same size
-    with refused("text/demo/train.en.xz changed while download@demo ran; its outputs are not recorded"):
+    file.write_text("after!")  # of the same size
+    with refused(f"{file} changed while download@demo ran; its outputs are not recorded"):
         unchanged.require_unchanged(before)
 
 
