@@ -80,7 +80,8 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
         yield
         task.cancel()
 
-    app = FastAPI(title="Translation", docs_url=None, redoc_url=None, lifespan=lifespan)
+    # A redirect names the scheme and the path of this server, which are not those of a proxy.
+    app = FastAPI(title="Translation", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
     app.add_middleware(bounded_body, most=limits.body, seconds=limits.seconds)
     app.add_middleware(known_hosts, hosts=hosts)
     for kind in (RequestValidationError, UserError, AnyHTTPException):
@@ -92,6 +93,12 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
 
 
 class Page(StaticFiles):
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A path without a file is 404 by any method. Ranges are ignored, as Starlette refuses unknown units."""
+        scope["headers"] = [each for each in scope["headers"] if each[0] != b"range"]
+        await super().get_response(path, {**scope, "method": "GET"})
+        return await super().get_response(path, scope)
+
     def file_response(self, *arguments: Any, **options: Any) -> Response:
         response = super().file_response(*arguments, **options)
         response.headers.update(HEADERS)
@@ -142,6 +149,8 @@ async def refused(request: Request, error: Any) -> Response:
         error = HTTPException(422, str(error))
     elif isinstance(error, RequestValidationError):
         error = invalid(request, error)
+    elif error.status_code == 400:  # FastAPI's, which names no reason
+        error = HTTPException(400, "the body cannot be read; JSON in UTF-8, without a Content-Encoding, is expected")
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
