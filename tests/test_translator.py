@@ -48,6 +48,12 @@ def test_the_settings_without_any_are_those_of_params_yaml_and_the_machine_s_thr
     assert Translator.load(folder, threads=1).config.threads == 1
 
 
+def test_loading_and_translating_leave_the_random_numbers_of_the_caller(folder):
+    before = torch.get_rng_state()
+    Translator.load(folder)(LINES[0])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_text_in_text_out_and_a_list_in_a_list_out(translate):
     assert translate(LINES) == TRANSLATIONS
     assert [translate(line) for line in LINES] == TRANSLATIONS
@@ -205,7 +211,8 @@ TWO = ["one", "two"]
         (TWO, {"prefix": ["a"]}, "prefix: ['a'] is not possible; a text, or a list with a text for each line"),
         (TWO, {"prefix": "a\ud800"}, "prefix: 'a\\ud800' is not possible; a text, or"),
         (TWO, {"prefix": 3}, "prefix: 3 is not possible"),
-        (TWO, {"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 10,000"),
+        (TWO, {"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 4,096"),
+        (TWO, {"prefix": "die " * 5000}, "at most 4,096 pieces are expected"),
         (TWO, {"prefix": "a", "split": True}, "not possible with split"),
         (["one", "one \ud800 two"], {}, "line 2 has half of a surrogate pair"),
         (["one", None], {}, "line 2 is None; text is expected"),

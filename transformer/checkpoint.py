@@ -123,7 +123,8 @@ def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[s
     `load_weights`.
     """
     settings = read_settings(weights.parent)
-    model = Transformer(settings.model, settings.vocabulary_size)
+    with torch.random.fork_rng(devices=()):  # the caller's random numbers stay the same
+        model = Transformer(settings.model, settings.vocabulary_size)
     tensors, description = read_tensors(weights)
     load_weights(model, tensors, weights)
     return model.to(device).eval(), description

@@ -83,8 +83,7 @@ class Translator(Sources):
         A folder that earlier code wrote may lack text.json; its input is then not normalised. Raises
         UserError for a missing or damaged file and for an invalid setting.
         """
-        folder = Path(folder)
-        if not folder.is_dir():
+        if not (folder := Path(folder)).is_dir():
             raise UserError(f"{folder} is not a folder; a model folder, such as models/RUN/average, is expected")
         threads = min(AT_ONCE, torch.get_num_threads())
         config = changed(PAPER, {"precision": precision, "threads": threads, **settings})
@@ -174,9 +173,8 @@ class Translator(Sources):
         decoder = translator.beginning(prefix, min_length, len(lines))
         results: list[Any] = translator.hypotheses(normalised, "the text", number, attention, alignment, lines, decoder)
         if n_best is None:
-            results = [first for first, *_ in results]
-            if not (scores or attention or alignment):
-                results = [hypothesis.text for hypothesis in results]
+            whole = scores or attention or alignment
+            results = [first if whole else first.text for first, *_ in results]
         return results[0] if isinstance(text, str) else results
 
     def beginning(self, prefix: str | Sequence[str], min_length: int, count: int) -> Beam:
@@ -184,9 +182,11 @@ class Translator(Sources):
         prefixes = [prefix] * count if isinstance(prefix, str) else prefix
         valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(map(is_text, prefixes))
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
-        valid = isinstance(min_length, int) and 0 <= min_length <= MOST
-        require(valid, "min_length", min_length, f"a whole number from 0 to {MOST:,} is expected")
         ids = self.encode([*map(str.rstrip, prefixes)]) if any(prefixes) else ()  # a last space would be a piece
+        most = self.longest
+        require(max(map(len, ids), default=0) <= most, "prefix", prefix, f"at most {most:,} pieces are expected")
+        valid = isinstance(min_length, int) and 0 <= min_length <= most
+        require(valid, "min_length", min_length, f"a whole number from 0 to {most:,} is expected")
         return Beam(self.config, prefixes=ids, shortest=min_length)
 
     @property
