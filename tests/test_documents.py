@@ -29,15 +29,17 @@ def test_the_links_and_the_commands_of_a_page_exist(page):
 
 def test_the_settings_of_the_recipes_pass_the_check_and_have_the_example_of_params_yaml(params):
     """The check reads the settings of all recipes together, with the run that their decoding names."""
-    params, pages = copy.deepcopy(params), [ROOT / "CONTRIBUTING.md", ROOT / "docs/how-to/own-text.md"]
-    blocks = [block for page in pages for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)]
+    params, text = copy.deepcopy(params), "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    blocks = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     example = re.search(r"((?:^#   .*\n)+)corpora:$", (ROOT / "params.yaml").read_text(encoding="utf-8"), re.MULTILINE)
     mine = YAML(typ="safe").load(example[1].replace("#", " "))["mine"]
+    params["corpora"] |= {"news": mine, "mine-reverse": {**mine, "languages": mine["languages"][::-1]}}
     for key, entries in [item for block in blocks for item in YAML(typ="safe").load(block).items()]:
-        if key != "corpora_in_use":
+        if key not in ("corpora_in_use", "train"):  # `train` is a part of a corpus
             params[key] = {**params[key], **entries}
         assert key != "corpora" or entries["mine"] == mine
-    params["corpora_in_use"] = list(dict.fromkeys(run["corpus"] for run in params["runs"].values()))
+    used = (entry["corpus"] for block in ("runs", "back_translations", "warm_starts") for entry in params[block].values())
+    params["corpora_in_use"] = [name for name in dict.fromkeys(used) if name in params["corpora"]]
     check(params)
     assert params["runs"]["wmt14-en-de-h2"]["h"] == 2 and "mine-beam8" in params["decodings"]
 
