@@ -23,7 +23,7 @@ from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
 from transformer.files import read_json
 
-UNKNOWN = "the licence of the data is not recorded; it may limit the use of the model"
+UNKNOWN = "not recorded; it may limit the use of the model"
 ON_THE_HUB = (  # those of text and of code; any other licence is `other` there
     "mit apache-2.0 gpl-2.0 gpl-3.0 lgpl-2.1 lgpl-3.0 agpl-3.0 gfdl bsd-2-clause bsd-3-clause mpl-2.0 cc0-1.0 pddl "
     "odbl odc-by etalab-2.0 cdla-permissive-1.0 cdla-permissive-2.0 cdla-sharing-1.0 unlicense cc-by-2.0 cc-by-2.5 "
