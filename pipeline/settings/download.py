@@ -121,8 +121,8 @@ class Part:
             key = min(chosen)
             together = self.tsv and self.columns and (self.score is None) == (self.least is None)
             require(bool(together), key, getattr(self, key), "tsv with columns, and score with least, are expected")
-            different = len({*(self.columns or ())}) == 2
-            require(different, "columns", self.columns, "two columns are expected, of the source and of the target")
+            different = len({*(self.columns or ()), self.score} - {None}) == 2 + (self.score is not None)
+            require(different, "columns", self.columns, "different columns are expected for source, target and score")
         if self.encoding is not None:
             require(bool(given & ENCODED), "encoding", self.encoding[0], "a .tmx or .parquet file states its own encoding")
             several = (1, 2) if self.source or self.zip else (1,)

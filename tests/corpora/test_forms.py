@@ -147,10 +147,11 @@ def test_a_table_is_read_by_the_columns_that_are_stated(collected, capsys, kind)
     [
         ({"columns": [2, 4]}, "there is no column 4; its first row has 3"),
         ({"columns": ["laser", "tls"]}, "0 columns are named 'tls'; did you mean 'tl'?"),
-        ({"columns": [2, 3], "score": 2, "least": 1}, "text/my: row 1, column 2: 'sl' is not a number"),
+        ({"columns": [2, 3], "score": 1, "least": 1}, "text/my: row 1, column 1: 'laser' is not a number"),
         ({"columns": [1, 2], "least": 1}, "columns: (1, 2) is not possible; tsv with columns, and score with least"),
         ({"columns": ["sl", "sl "]}, "0 columns are named 'sl '"),
-        ({"columns": [2, 2]}, "columns: (2, 2) is not possible; two columns are expected, of the source and of the target"),
+        ({"columns": [2, 2]}, "columns: (2, 2) is not possible; different columns are expected for source"),
+        ({"columns": [2, 1], "score": 1, "least": 0.5}, "columns: (2, 1) is not possible; different columns are expected"),
         ({"columns": [0, 2]}, "columns[0]: 0 is not possible; the number of a column, from 1, or its name"),
     ],
 )
