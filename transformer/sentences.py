@@ -1,8 +1,8 @@
 """Divides text into lines and sentences, and joins the translations of the sentences again.
 
 A mark such as "." ends a sentence if white space and a word follow that can begin a sentence, and if the word before it is
-no abbreviation, initial, ordinal or number of a list. Marks with no other use end a sentence in any case. The parts of a
-line, joined, are the line.
+no abbreviation, initial, ordinal or number of a list. Marks with no other use end a sentence in any case. Quotes
+and footnotes after a mark belong to its sentence. The parts of a line, joined, are the line.
 
 transformer/abbreviations.py has facts of languages. The others have the rules for all: initials, letters with points
 (`i.e.`), and words without a vowel (`Dr.`).
@@ -15,7 +15,7 @@ from functools import cache
 from itertools import islice
 from unicodedata import category
 
-from transformer.abbreviations import EVERYWHERE, SAME, WORDS
+from transformer.abbreviations import CLOSING, EVERYWHERE, SAME, WORDS
 from transformer.languages import language_of
 
 # Between two lines, at the beginning and at the end: line breaks, white space, and marks of lists, titles and quotes
@@ -24,12 +24,17 @@ BREAK, OF_CARDINALS = re.compile(LINE % r"\)"), re.compile(LINE % "[.)]")  # wit
 WIDE = "。！？｡।॥။។།"  # no white space has to follow these
 CERTAIN = WIDE + "؟۔։።፧፨᱾᱿᠃꯫⸮"
 STOP = "．"  # of wide characters; after a digit or a capital letter it is a decimal point, or ends a number or an initial
-CLOSERS = r"[\"'”’»›)\]}*_」』）］】》〉]|(?<![。！？｡”’])[“‘«‹]|\[\d{1,3}\]|[⁰¹²³⁴-⁹]"  # also footnotes: .[3] and .³
-MARK = rf"[.!?…‼⁇⁈⁉‽;\u037e{CERTAIN}]+(?:\s+།)*|(?<![\dA-ZＡ-Ｚ]){STOP}|፡፡|(?<=[ա-և]):"  # : is typed for ։ in Armenian
-END = re.compile(rf"({MARK})((?:{CLOSERS})*(?:\s»(?!\S))?)(\s*)")
-START = re.compile(r"(?:\s|[^\w,;:.!?…%)\]}／、，。])*(\w(?:\w+|\.)?)")  # a letter with a point is an initial
+NOTE = r"\[\d{1,3}(?:\s?[-–,]\s?\d{1,3})*\]"  # a footnote: .[3], or . [3, 4]
+CLOSERS = rf"[\"'”’»›)\]}}*_」』）］】》〉]|(?<![。！？｡”’])[“‘«‹]|{NOTE}|[⁰¹²³⁴-⁹]"
+COLON = "(?:(?<=[Ա-և])|(?<=[Ա-և][)»])):"  # typed for ։ in Armenian
+MARK = rf"[.!?…‼⁇⁈⁉‽;\u037e{CERTAIN}]+(?:\s+།)*|(?<![\dA-ZＡ-Ｚ]){STOP}|፡፡|{COLON}"
+END = re.compile(rf"({MARK})((?:{CLOSERS})*(?:\s(?:[»”)]|''|{NOTE})(?!\S))*)(\s*)")
+SPACED = re.compile(r'(["“])(?:\s+|$)')  # closes a quote if one is open
+BEFORE = r"[^\w,;:.!?…%)\]}／、，。]|,,|[(\[](?:\.{2,3}|…)[)\]]"  # the first word of a sentence; also (...) and ,, for „
+START = re.compile(rf"(?:{BEFORE})*(\w(?:\w+|\.)?)")  # a letter with a point is an initial
 SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sentence in small letters: (a), or 's before Avonds
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
+NUMBER = re.compile(r"(?<!\d)\d{1,3}$|(?:\S+ ){4}\S*\d$")  # before a unit: 5 m, and in long sentences 1999 г
 ROMAN = re.compile(r"[IVXLC]{2,}")
 PAIRS = [*zip("「『（“‘《", "」』）”’》")]  # around sentences of Chinese and Japanese that stay together
 NEAR = 64  # characters before and after a mark that are looked at
@@ -50,37 +55,42 @@ def words_of(code: str) -> tuple[frozenset[str], ...]:
 def sentences(line: str, language: str = "") -> list[str]:
     """The sentences of a line with the white space after each. `language` is a code such as de or de-AT."""
     code, parts = language_of(language), list[str]()
-    begin = scanned = 0
+    begin = scanned = straight = low = 0
     worded, cased = False, any(map(str.isupper, line))
     for found in END.finditer(line):
-        worded = worded or any(map(str.isalnum, line[scanned : found.start()]))
-        scanned = found.end()
-        if worded and found.end() < len(line) and ends(line, begin, found, code, cased):
-            parts.append(line[begin : found.end()])
-            begin, worded = found.end(), False
+        part, scanned = line[scanned : found.end()], found.end()
+        worded = worded or any(map(str.isalnum, part))
+        straight, low = straight + part.count('"'), low + part.count("„") - part.count("“")
+        spaced = SPACED.match(line, found.end())
+        end = spaced.end() if spaced and (straight % 2 if spaced[1] == '"' else low > 0) else found.end()
+        if worded and end < len(line) and ends(line, begin, found, end, code, cased):
+            parts.append(line[begin:end])
+            begin, worded = end, False
     return [*parts, line[begin:]]
 
 
-def ends(line: str, begin: int, found: re.Match, code: str, cased: bool) -> bool:
-    """Whether a sentence that begins at `begin` ends with the marks of `found`. `cased`: the line has capital letters."""
+def ends(line: str, begin: int, found: re.Match, end: int, code: str, cased: bool) -> bool:
+    """Whether a sentence from `begin` to `end` ends with the marks of `found`. `cased`: the line has capital letters."""
     mark, closers, gap = found.groups()
     if not gap:
-        after = line[found.end()]
+        after = line[end]
         quoted = closers and "\u3041" <= after <= "\u309f"  # 「...」と goes on
         starts = not quoted and (after.isalnum() or category(after) in ("Ps", "Pi", "Sc"))
-        return mark[-1] in WIDE + STOP and starts and not within(line, begin, found.end())
-    if mark.strip(";\u037e") == "" and code != "el":
+        wide = "ぁ" <= line[found.start() - 1] <= "鿿" and "ァ" <= after <= "鿿"  # of Chinese and Japanese
+        mark_ends = mark[-1] in WIDE + STOP or (mark[-1] in "!?" and wide)
+        return mark_ends and starts and not within(line, begin, end)
+    if (mark.strip(";\u037e") == "" and code != "el") or (mark == "." and code == "hy"):
         return False
-    if not (start := START.match(line, found.end(), found.end() + NEAR)):
+    if not (start := START.match(line, end, end + NEAR)):
         return False
     word = start[1]
     if mark[-1] in CERTAIN or mark == "፡፡":
         return True
-    lower = cased and word[0].islower() and word == word.lower() and not SMALL.match(line, found.end())
+    lower = cased and word[0].islower() and word == word.lower() and not SMALL.match(line, end)
     if lower or line[found.start() - 1] in "([":
         return False
     if mark != ".":
-        return not (word[0].isdigit() and mark[0] in ".…")
+        return not (mark[0] in ".…" and (word[0].isdigit() or line.endswith(" و", begin, found.start())))
     return not LISTED.fullmatch(line, begin, found.start()) and point_ends(
         line[max(begin, found.start() - NEAR) : found.start()], word, code
     )
@@ -96,6 +106,8 @@ def point_ends(before: str, word: str, code: str) -> bool:
     """Whether a sentence ends with a point between the text `before` and a sentence that would begin with `word`."""
     never, others, numbered, starting = words_of(SAME.get(code, code))
     *earlier, last = before.split(" ")
+    if last.islower() and re.fullmatch(r"[(\[][^\W\d_]+", last):
+        return False  # (lat. Roma)
     last = last.lstrip("\"'“”„‚‘’«»‹›([{¿¡")
     number, starts = word[0].isdigit(), word[0].upper() + word[1:] in starting
     names = [last]
@@ -105,9 +117,13 @@ def point_ends(before: str, word: str, code: str) -> bool:
     names += [name.replace(name[0], name[0].lower(), 1) for name in names if len(name) > 1 and name[0].isupper()]
     listed = (name for name in names if name in never or name in others or name in numbered)
     known = next(listed, last)  # the longest one
-    counted = last.endswith("str") or known in numbered  # Hauptstr. 5
-    if known in never or (counted and (number or ROMAN.fullmatch(word))):
+    counts = last.endswith("str") or known in numbered  # Hauptstr. 5
+    if known in never or (counts and (number or ROMAN.fullmatch(word))):
         return False
+    if last.islower() and word[0].isupper() and word[-1] != ".":
+        closing = known in CLOSING.split() if known in others else len(last) == 1
+        if closing or (len(last) < 3 and NUMBER.search(before.rpartition(" ")[0])):
+            return True
     if last.isdigit() or ROMAN.fullmatch(last):
         of_date = number and YEAR_FIRST.fullmatch(code)
         *_, previous, _ = "", "", *before.split()
@@ -122,7 +138,7 @@ def abbreviated(word: str, code: str) -> bool:
     parts = [part for part in re.split("[.-]", word) if part]
     if parts and all(len(part) == 1 and part.isalpha() and part < "\u1100" for part in parts):
         return True
-    latin = word.isalpha() and word.isascii() and not word.isupper()
+    latin = word.isalpha() and word.isascii() and not word.isupper() and not re.fullmatch("(?i:[hm]+|tv)", word)
     return latin and not VOWELLESS.fullmatch(code) and not set(word.lower()) & set("aeiouy")
 
 
