@@ -21,7 +21,7 @@ import torch
 from test_training import REFUSED, short_of_memory
 from torch.multiprocessing import ProcessRaisedException, start_processes
 
-from pipeline.running import launcher, stage
+from pipeline.running import launcher
 from pipeline.training import workers, workspace
 from tests.support import in_process
 from tests.support.projects import ROOT
@@ -85,24 +85,6 @@ def same(folder: Path, other: Path) -> None:
     assert numbers[0]["sums"] == numbers[1]["sums"]
 
 
-def fail_once(trainer: Trainer) -> None:
-    """Make memory run out once, in the first backward pass after two steps."""
-    state, whole = trainer.state, trainer.state.model.hidden
-
-    def fail(gradient):
-        state.model.hidden = whole
-        raise torch.OutOfMemoryError
-
-    def hidden(*arguments):
-        result = whole(*arguments)
-        if state.step == 2 and torch.is_grad_enabled():
-            result.register_hook(fail)
-        return result
-
-    trainer.warn = trainer.step.warn = lambda text: None
-    state.model.hidden = hidden
-
-
 def graphed(trainer: Trainer) -> None:
     """Let the trainer use graphs, which a CPU does not have: a captured function is called again."""
     trainer.step.graphs = Graphs(trainer.state.model, torch.enable_grad(), pytest.fail)
@@ -117,14 +99,13 @@ def short_of_15_tokens(trainer: Trainer, module: str) -> None:
 @pytest.mark.parametrize(
     "sizes, disturb",
     [
-        *(({"micro_batch_tokens": 20, "threads": threads}, id) for threads in (1, 2)),
+        ({"micro_batch_tokens": 20, "threads": 2}, id),
         # one pair, which the first worker does not get
         ({"batch_tokens": 12, "micro_batch_tokens": 12, "max_length": 12}, id),
-        # memory runs out in one worker before the sum, so the step is repeated with smaller parts
-        ({}, fail_once),
         # graphs add to gradients outside of autograd, so nothing that is attached to the backward pass would see them
         ({"batching": "mixed"}, graphed),
-        # dev losses are of every pair once, though one worker has a lower limit
+        # memory runs out in one worker before the sum, so the step is repeated with smaller parts; dev losses are of every
+        # pair once, though this worker has a lower limit
         *(
             ({"micro_batch_tokens": 40}, partial(short_of_15_tokens, module=f"transformer.{name}"))
             for name in ("step", "perplexity")
@@ -140,16 +121,13 @@ def test_two_processes_train_what_one_trains(tmp_path, settings, training_settin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("until", [5, 7])
-def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, training_settings, until):
+def test_two_processes_stop_together_and_two_and_one_go_on(tmp_path, settings, training_settings):
     """One process is told to stop between two records, so the state has to hold the losses since the last record."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     run(build(tmp_path / "whole", config, settings()))
-    train_by_two(tmp_path / "parts", config, settings(), until)
-    if until == 5:
-        train_by_two(tmp_path / "parts", config, settings())
-    else:
-        run(build(tmp_path / "parts", config, settings()))
+    for until in (5, 7):
+        train_by_two(tmp_path / "parts", config, settings(), until)
+    run(build(tmp_path / "parts", config, settings()))
     same(tmp_path / "parts", tmp_path / "whole")
 
 
@@ -220,14 +198,17 @@ def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, rais
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
-    """SIGTERM to one worker stops all at the same step. One line reports a SIGKILL."""
+def test_no_worker_outlives_its_launcher_and_a_killed_one_ends_the_job(training):
+    """Both workers save the state. test_workspace.py has a signal to one of them."""
     process = training.start()
     saved(process, training.work)
-    os.kill(second_worker(process), signal.SIGTERM)
+    below = psutil.Process(process.pid).children()
+    process.kill()
+    assert len(below) == 2 and psutil.wait_procs(below, timeout=PATIENCE)[1] == []
     _, output = process.communicate(timeout=PATIENCE)
-    assert process.returncode == stage.INTERRUPTED, output
-    stopped = int(re.search(r"stopped by another worker at step (\d+)", output)[1])
+    stopped = int(re.search(r"stopped by SIGTERM at step (\d+)", output)[1])
+    with in_process.inside(training.folder), workspace.lock("run"):
+        pass
 
     process = training.start()
     assert f"resuming at step {stopped} " in training.first_line(process)
@@ -236,19 +217,6 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     assert process.returncode == 1
     said = [line for line in re.split(r"[\r\n]+", output) if line and "step/s" not in line and "?step" not in line]
     assert len(said) == 1 and said[0].startswith("train: worker 1 of 2 was killed by SIGKILL"), output
-
-
-@pytest.mark.slow
-def test_no_worker_outlives_the_process_that_started_it_and_the_state_is_saved(training):
-    process = training.start()
-    saved(process, training.work)
-    below = psutil.Process(process.pid).children()
-    process.kill()
-    assert len(below) == 2 and psutil.wait_procs(below, timeout=PATIENCE)[1] == []
-    _, output = process.communicate(timeout=PATIENCE)
-    assert "stopped by SIGTERM at step" in output, output
-    with in_process.inside(training.folder), workspace.lock("run"):
-        pass
 
 
 def watched(process: psutil.Process) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import hypothesis
 import pytest
@@ -33,6 +34,7 @@ from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.text.binarised import describe, write_description
 from pipeline.training import more_steps, workers, workspace
+from tests.support import in_process
 from tests.support.pairs import Pairs
 from tests.support.projects import ROOT, STAGES, module_of, without_git
 from tests.support.refusals import refused
@@ -276,6 +278,12 @@ def test_a_training_begins_with_the_weights_in_its_data_and_resumes_as_any_other
     (DATA / "initial.safetensors").write_bytes(weights.read_bytes()[:-1])
     write_runs(**SHORT)
     assert short(lambda: None) == 1 and "initial.safetensors is not the file that binarise" in capsys.readouterr().err
+
+
+def test_a_second_training_of_a_run_is_refused(short, capsys):
+    with workspace.lock("run"):
+        assert short(lambda: pytest.fail("it trained")) == 1
+    assert "another process" in capsys.readouterr().err
 
 
 def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(short, capsys):
@@ -568,6 +576,13 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
     assert trainings[0].save_every_seconds == pytest.approx(0.06), "params.yaml states 0.001 minutes"
 
 
+def test_a_training_that_another_worker_stops_says_so_and_exits_with_75(started, monkeypatch, capsys):
+    monkeypatch.setattr(train, "Interruption", lambda limit: Mock(return_value=False, reason=None))
+    monkeypatch.setattr(Workers, "highest", lambda _, *values: (True, *values[1:]) if len(values) == 3 else values)
+    assert started("train") == stage.INTERRUPTED
+    assert "stopped by another worker at step 1;" in capsys.readouterr().err
+
+
 def test_only_the_first_worker_reports_that_a_training_diverged(short):
     write_runs(**SHORT, lr_scale=1e9)
     arguments = argparse.Namespace(run="run", data=DATA, vocabulary=VOCABULARY)
@@ -599,3 +614,15 @@ def test_the_time_limit_is_in_minutes(monkeypatch):
     assert not stop()
     now += 2
     assert stop() and not never() and stop.reason == "the time limit of 2 minutes"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_a_training_and_nohup_keeps_it_from_sighup(number):
+    with in_process.inside(Path()):
+        for handler in (signal.SIG_IGN, signal.SIG_DFL):
+            signal.signal(signal.SIGHUP, handler)
+            stop = train.Interruption(None)
+            assert not stop()
+            signal.raise_signal(number)
+            heeded = handler == signal.SIG_DFL or number != signal.SIGHUP
+            assert (stop(), stop.reason) == (heeded, number.name if heeded else None)
