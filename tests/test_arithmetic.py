@@ -14,13 +14,11 @@ import torch.nn.functional as F
 
 from pipeline import code
 from pipeline.running import hardware
-from pipeline.running.times import read_times
 from pipeline.settings import arithmetic as chosen
 from pipeline.settings.arithmetic import portable
 from pipeline.settings.machine import machine
-from tests.support.projects import ENVIRONMENT, ROOT
+from tests.support.projects import ROOT
 from tests.support.refusals import refused
-from tests.support.small_run import COMMAND, write_data, write_params
 from transformer import arithmetic
 from transformer.config.arithmetic import VARIABLES
 
@@ -58,17 +56,6 @@ def test_twenty_steps_and_fifty_translations_have_the_same_bytes_on_every_cpu():
         assert losses == pytest.approx(LOSSES, abs=1e-3) and found == digests()
 
 
-@pytest.mark.slow
-def test_a_stage_whose_settings_are_portable_is_so_from_its_start(tmp_path):
-    write_data(tmp_path)
-    write_params(tmp_path, steps=5, checkpoint_every=1, log_every=1, evaluate_every=5)  # of the model `tiny`
-    command = [sys.executable, "-m", *COMMAND]
-    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 0 and "not possible here" not in done.stderr, done.stderr
-    times = read_times(tmp_path / "times/training.json", tmp_path / "scores/training.json")
-    assert times is not None and times["arithmetic"] == "portable"
-
-
 @pytest.mark.parametrize(
     "stage, name, changes, expected",
     [
@@ -87,6 +74,7 @@ def test_a_stage_whose_settings_are_portable_is_so_from_its_start(tmp_path):
     ],
 )
 def test_the_arithmetic_of_a_stage_follows_from_its_settings(params, stage, name, changes, expected):
+    """test_end_to_end.py has a process in portable arithmetic."""
     entries = {
         "runs": {"demo-tiny": {"model": "tiny"}, "base": {"model": "base"}},
         "decodings": {"one": {"model": "demo-tiny/average"}},

@@ -60,7 +60,7 @@ AWKWARD = [
     ("👩\u200d👩\u200d👧 🇩🇪 smile 😀", "lächeln 😀 \uffff"),
 ]
 LANGUAGES = ("en", "de")
-DECODINGS = {"one": {"beam": 1}, "drawn": {"decoder": "sampling"}}
+DECODINGS = {"same": {}, "drawn": {"decoder": "sampling"}}
 DECODINGS |= {"searched": {"model": "values/source", "decoder": "value_beam"}}
 SEARCH = {"corpus": "own", "model": "tiny", "trials": 1, "steps": 2, "metric": "dev_bleu", "seed": 1}
 SEARCH |= {"space": {name: [value] for name, value in TINY.items() if name not in NOT_SEARCHED}}
@@ -139,7 +139,9 @@ def test_every_line_has_a_translation_and_the_report_shows_untrusted_text_as_tex
     translations = lines("scores/forward/translations/test.average.txt")
     assert len(translations) == len(AWKWARD)
     assert [number for number, (source, _) in enumerate(AWKWARD) if not source and translations[number]] == []
-    assert content("scores/forward/score.json")["test"]["average"]["pairs"] == len(AWKWARD)
+    score = content("scores/forward/score.json")["test"]["average"]
+    same = content("scores/decodings/same/score.json")["set"]
+    assert score["pairs"] == len(AWKWARD) and score == same, "the same text, model and settings"
     page = Path("reports/index.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
     for figure in Path("reports/figures").glob("*.svg"):

@@ -70,7 +70,9 @@ def model(settings):
 
 
 @pytest.mark.parametrize(
-    "variation, r_drop", [*((each, 0.0) for each in VARIATIONS), ({}, 1.0), ({"norm": "pre"}, 1.0)], ids=str
+    "variation, r_drop",
+    [*((each, 0.0) for each in VARIATIONS if not {*each} & {"h", "d_k"}), ({"norm": "pre"}, 1.0)],
+    ids=str,
 )
 def test_losses_and_gradients_are_those_without_graphs(settings, training_settings, variation, r_drop):
     """Shapes with and without a graph take turns within a step, and the random numbers of dropout are the same."""
