@@ -147,7 +147,7 @@ cs Přišel k nám.| Byl to pán z nám. Míru.
 ro Cartea este de acest gen.| Un om a citit alin. b) din ea.
 hy Նա ասաց. «Արի» (երեկ):| Արամը գնաց. Հետո նա եկավ:
 fa او نان و… خرید.| او رفت…| آنها آمدند.
-ja 東京へ行く!|京都だ。|本当?|漢字だ。|Yahoo!知恵袋で「行く!」と言う。
+ja 東京へ行く!|京都だ。|本当?|漢字だ。|Yahoo!知恵袋で「行く!」と言う。|※走る!という曲。|早い!|このまま走る。
 """
 TABLE = [line.split(" ", 1) for line in CASES.strip().split("\n")]
 

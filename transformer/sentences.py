@@ -37,6 +37,7 @@ LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX
 NUMBER = re.compile(r"(?<!\d)\d{1,3}$|(?:\S+ ){4}\S*\d$")  # before a unit: 5 m, and in long sentences 1999 г
 ROMAN = re.compile(r"[IVXLC]{2,}")
 PAIRS = [*zip("「『（“‘《", "」』）”’》")]  # around sentences of Chinese and Japanese that stay together
+PARTICLES = "かがさっでとてなにねのはへもやよをん"  # with which a Japanese sentence goes on after ! or ?
 NEAR = 64  # characters before and after a mark that are looked at
 # Languages with ordinals such as `3.`, with words without a vowel, and with no space between sentences
 ORDINALS = re.compile("de|lb|da|nb|nn|is|fo|fi|et|lv|cs|sk|sl|hr|sr|bs|hu|tr|eu|ko")
@@ -75,8 +76,8 @@ def ends(line: str, begin: int, found: re.Match, end: int, code: str, cased: boo
     if not gap:
         after = line[end]
         quoted = closers and "\u3041" <= after <= "\u309f"  # 「...」と goes on
-        starts = not quoted and (after.isalnum() or category(after) in ("Ps", "Pi", "Sc"))
-        wide = "ぁ" <= line[found.start() - 1] <= "鿿" and "ァ" <= after <= "鿿"  # of Chinese and Japanese
+        starts = not quoted and (after.isalnum() or after == "※" or category(after) in ("Ps", "Pi", "Sc"))
+        wide = "ぁ" <= line[found.start() - 1] <= "鿿" and "ぁ" <= after <= "鿿" and after not in PARTICLES
         mark_ends = mark[-1] in WIDE + STOP or (mark[-1] in "!?" and wide)
         return mark_ends and starts and not within(line, begin, end)
     if (mark.strip(";\u037e") == "" and code != "el") or (mark == "." and code == "hy"):
