@@ -31,11 +31,9 @@ class Sources:
     def normalise(self, lines: Sequence[str]) -> list[str]:
         """The lines, normalised like the training text. Line feeds become spaces in any case.
 
-        Raises UserError as `require_text`.
+        Raises UserError as `checked`.
         """
-        for number, line in enumerate(lines, 1):
-            require_text(number, line)
-        return [self.normalised(line) for line in lines]
+        return [self.normalised(line) for line in checked(lines)]
 
     def normalised(self, line: str) -> str:
         return self.clean(line.replace("\n", " ") + "\n")[:-1]
@@ -52,8 +50,7 @@ class Sources:
         `before` is the number of texts before these. Says, once, that the model may not translate all of a text, and that
         the `option` splits texts. Raises UserError as `normalise`, and for a sentence that is too long for a batch.
         """
-        for number, text in enumerate(texts, before + 1):
-            require_text(number, text)
+        for number, text in enumerate(checked(texts, before), before + 1):
             parts = self.divided(text) if split else Divided([[self.normalised(text)]], [""])
             longest = max(map(len, self.encode(parts.sentences)), default=0)
             if longest > self.longest:
@@ -80,9 +77,11 @@ def is_text(line: object) -> bool:
     return isinstance(line, str) and line == line.encode(errors="replace").decode()
 
 
-def require_text(number: int, line: str) -> None:
-    """Raise UserError for a line that is not text."""
-    if not isinstance(line, str):
-        raise UserError(f"line {number} is {shown(line)}; text is expected")
-    if not is_text(line):
-        raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected")
+def checked(lines: Iterable[str], before: int = 0) -> Iterator[str]:
+    """Yield the lines, of which the first has the number `before` + 1. Raises UserError for one that is not text."""
+    for number, line in enumerate(lines, before + 1):
+        if not isinstance(line, str):
+            raise UserError(f"line {number} is {shown(line)}; text is expected")
+        if not is_text(line):
+            raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected")
+        yield line

@@ -48,7 +48,7 @@ def blocks(descriptor: int, most: int) -> Iterator[list[bytes]]:
     while data := os.read(descriptor, CHUNK):
         *whole, rest = (rest + data).split(b"\n")
         lines += whole
-        while lines and (len(lines) >= most or len(rest) > LONGEST or paused(descriptor)):
+        while lines and (len(lines) >= most or len(rest) > LONGEST or not select.select([descriptor], [], [], PAUSE)[0]):
             yield lines[:most]
             before += len(lines[:most])
             lines = lines[most:]
@@ -58,10 +58,6 @@ def blocks(descriptor: int, most: int) -> Iterator[list[bytes]]:
         lines.append(rest)
     if lines:
         yield lines
-
-
-def paused(descriptor: int) -> bool:
-    return not select.select([descriptor], [], [], PAUSE)[0]
 
 
 def decoded(block: list[bytes], before: int) -> Iterator[str]:

@@ -156,10 +156,8 @@ def table_rows(path: Path, encoding: str | None) -> Iterator[tuple[int, list[byt
         if not plain:
             marked = [cell for cell in cells if b'"' in cell]
             plain = not all(map(QUOTED.fullmatch, marked))
-            all_quoted, doubled = (
-                all_quoted and len(marked) == width,
-                doubled or any(b'""' in cell[1:-1] for cell in marked),
-            )
+            all_quoted &= len(marked) == width
+            doubled |= any(b'""' in cell[1:-1] for cell in marked)
         yield number, cells
     if width and not plain and (all_quoted or doubled):
         raise UserError(f"{path}: its cells are in quotes, which would be part of the text; write it without quotes")

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.running.progress import say
@@ -47,10 +48,7 @@ def place(column: int | str, named: Sequence[str], path: Path) -> int:
 
 
 def score(cell: bytes, where: str) -> float:
-    try:
-        found = float(cell)
-    except ValueError:
-        found = math.nan
-    if math.isnan(found):
-        raise UserError(f"{where}: {cell[:40].decode(errors='replace')!r} is not a number; a score is expected")
-    return found
+    with suppress(ValueError):
+        if not math.isnan(found := float(cell)):
+            return found
+    raise UserError(f"{where}: {cell[:40].decode(errors='replace')!r} is not a number; a score is expected")

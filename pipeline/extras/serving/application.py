@@ -25,7 +25,7 @@ from pipeline.extras.serving.batching import Batcher
 from pipeline.extras.serving.viewing import Viewer
 from transformer.config.reading import UserError
 from transformer.sentences import BREAK, Divided
-from transformer.sources import require_text
+from transformer.sources import checked
 from transformer.translator import Translator
 
 STATIC = Path(__file__).parent / "static"
@@ -201,9 +201,7 @@ async def measured(translator: Translator, texts: list[str], limits: Limits) -> 
     require_short([max(map(len, BREAK.split(text))) for text in texts], most * CHARACTERS, "a line", "characters")
 
     def divide() -> tuple[list[Divided], list[list[int]]]:
-        for number, text in enumerate(texts, 1):
-            require_text(number, text)
-        parts = [translator.divided(text) for text in texts]
+        parts = [translator.divided(text) for text in checked(texts)]
         return parts, [[len(ids) for ids in translator.encode(part.sentences)] for part in parts]
 
     parts, lengths = await anyio.to_thread.run_sync(divide)
