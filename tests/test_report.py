@@ -346,7 +346,7 @@ def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seed
         project.write({name: entry}, every=30 if "deep" in name else 5)
     run, found, change, note = row()
     assert (run, found, change) == ("warm-deep", "differs", "N 2 → 4, 3 seeds")
-    assert "warm-deep is compared with warm." in note and "deep stands for the same row" in note
+    assert "warm-deep is compared with warm." in note and "deep is left out" in note
     assert project.compared().changes[0].bases == ["warm", "warm-2", "warm-3"]
 
 

@@ -150,7 +150,7 @@ def test_missing_results_are_dashes_and_the_distances_are_of_the_rows_that_both_
     effects, distances, said = cells(invented(some | other, {}))
     assert len(effects) == 8 and list(effects["ln PPL, scale-s"].dropna().index) == ["h1", "N2", "learned"]
     assert effects["ln PPL, scale-s low"].isna().all() and effects["ln PPL, scale-l"].isna().all()
-    assert list(distances["rows"]) == ["3 of 3", "0 of 3", "3 of 3"] and said.startswith("No verdict")
+    assert list(distances["rows"]) == ["3 of 3", "0 of 3", "3 of 3"] and "no verdict" in said
     assert distances["D2"].notna().tolist() == [True, False, True], "Multi30k stands beside scale-s"
     assert distances.loc["scale-l"].drop("rows").isna().all(), "nothing of it is known"
     one, two = (
@@ -159,13 +159,13 @@ def test_missing_results_are_dashes_and_the_distances_are_of_the_rows_that_both_
     )
     effects, distances, said = cells(invented(whole | one | other, {}))
     assert effects["ln PPL, scale-l"].count() == 1 and distances["rows"]["scale-s"] == "8 of 8"
-    assert pd.isna(distances["D2"]["scale-l"]) and said.startswith("No verdict"), "one row of a scale decides nothing"
+    assert pd.isna(distances["D2"]["scale-l"]) and "no verdict" in said, "one row of a scale decides nothing"
     _, distances, said = cells(invented(whole | two | other, {}))
     assert list(distances["rows"]) == ["3 of 3"] * 3 and said.startswith("D2 falls by")
     expected = np.mean([(MULTI30K[row] - PAPER[row]) ** 2 for row in ("d256", "N2", "dropout0")])
     assert distances["D2"]["scale-s"] == pytest.approx(expected - SEED**2 / 2)
     _, distances, said = cells(invented(whole | two, {}))
-    assert said.startswith("No verdict") and pd.isna(distances["D2"]["multi30k-claims"]), "no effects to simulate with"
+    assert "no verdict" in said and pd.isna(distances["D2"]["multi30k-claims"]), "no effects to simulate with"
     alone = trained(params, "scale-s", MULTI30K, (0.0,), (0.0,))
     _, distances, _ = cells(invented(alone | other, {}))
     assert pd.isna(distances["D2"]["scale-s"]), "without two seeds of anything v is not known"

@@ -75,16 +75,16 @@ RULE = (
     "p is two-sided and corrected by Holm's method over the rows of this table; the intervals are not corrected. A claim "
     f"is decided by {SEEDS} seeds on both sides and p below {LEVEL}. A decided claim holds if the difference has the "
     "predicted sign, and is contradicted if it has the opposite sign. 'differs' means that the claim predicts no "
-    "difference and one was found. A verdict that only dev (last checkpoint) or only test (averaged checkpoints) supports "
-    f"says so. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about the "
-    "setting. The claims on the schedule and on scaling are about whether a training succeeds, so failed trainings with "
-    "three seeds decide them."
+    "difference and one was found. The verdict says if only dev (last checkpoint) or only test (averaged checkpoints) "
+    f"supports it. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about "
+    "the setting. The claims on the schedule and on scaling are about whether a training succeeds, so failed trainings "
+    "with three seeds decide them."
 )
 POST_HOC = (
     "The perplexity is tested against the sign of the paper's row, on the logarithms, by Welch's test, which does not "
-    "assume that all settings vary equally between seeds. A verdict on BLEU whose p by Welch's test is not below "
-    f"{LEVEL} stands by that assumption. The tests of perplexity, of test and of Welch were added after the runs. Runs "
-    "with equal seeds are not paired. The paper's rows seem to be single runs."
+    "assume that all settings vary equally between seeds. Where p by Welch's test is not below "
+    f"{LEVEL}, the verdict on BLEU depends on that assumption. The tests of perplexity, of test and of Welch were added "
+    "after the runs. Runs with equal seeds are not paired. The paper's rows seem to be single runs."
 )
 
 
@@ -185,7 +185,7 @@ def claims_table(compared: Comparison) -> Table | None:
             others.append(f"{change.runs[0]} is compared with {change.bases[0]}.")
     shown = {run for change in compared.changes for run in change.runs}
     others += [
-        f"{run} stands for the same row of Table 3 as another run, and has failed or has fewer seeds."
+        f"{run} is left out: a run with more seeds, or one that did not fail, stands for its row of Table 3."
         for run in compared.study.rows
         if run in compared.study.results.scored and run not in shown
     ]

@@ -21,15 +21,15 @@ DRAWS = 100_000
 EFFECTS = (
     "The effect is the mean of ln dev perplexity (last checkpoint) over the seeds, minus that of the base. Its 95% "
     f"interval has a t distribution and a variance between seeds that is pooled over {SMALL} and {LARGE}, and over the "
-    f"rows of Table 3 in {BESIDE}. A row with fewer than {SEEDS} seeds has none. BLEU is the difference on the test set, "
-    "averaged checkpoints; the paper's is on newstest2013, last checkpoint."
+    f"rows of Table 3 in {BESIDE}. A row with fewer than {SEEDS} seeds has none. Our differences in BLEU are on the test "
+    "set, by averaged checkpoints. The paper's are on newstest2013, by the last checkpoint."
 )
 RULE = (
     "The rule was committed before the runs. D2 is the mean over the rows of (effect - the paper's)^2 - v (1/n + 1/m). v "
     "is the variance between seeds, pooled as above; n and m are the numbers of seeds of row and base. The small Table 3 "
     f"moves towards the paper's if D2 falls from {SMALL} to {LARGE} by more than the {1 - LEVEL:.0%} quantile of simulated "
-    f"trainings, in which both scales have the effects of {BESIDE}. D2 of {BESIDE}, which has another corpus and other "
-    "languages, stands here without a verdict. So do the rank correlations and the signs of BLEU."
+    f"trainings, in which both scales have the effects of {BESIDE}. There is no verdict about D2 of {BESIDE}, which has "
+    "another corpus and other languages, about the rank correlations, or about the signs of BLEU."
 )
 
 
@@ -105,7 +105,7 @@ def verdict(scales: Sequence[Scale]) -> str:
     rows, spread = common(scales), scales[0].spread
     small, large, beside = (scale.distance(rows) for scale in scales)
     if small is None or large is None or beside is None or spread is None:
-        return f"No verdict: it needs {ENOUGH} rows or more that {SMALL}, {LARGE} and {BESIDE} have."
+        return f"There is no verdict: it needs at least {ENOUGH} rows with results in {SMALL}, {LARGE} and {BESIDE}."
     limit = quantile(scales, spread, scales[2].rows["effect"][rows])
     says = "moves towards" if small - large > limit else "is not found to move towards"
     return f"D2 falls by {small - large:.5f}, and the quantile is {limit:.5f}: the small Table 3 {says} the paper's."
