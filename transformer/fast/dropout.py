@@ -26,12 +26,9 @@ class Dropout(nn.Dropout):
     """As torch's dropout: in training, elements are 0 with probability `p` and otherwise divided by 1 - p."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * scaled_mask(x, self.p) if self.training and self.p else x
-
-
-def scaled_mask(x: Tensor, p: float) -> Tensor:
-    """A tensor of the shape and dtype of `x`. Each element is 0 with probability `p` and otherwise 1 / (1 - p)."""
-    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None, generator=SOURCE.generator)
-    draws = draws.view(torch.int16)[: x.numel()].view(x.shape)
-    # `min` keeps the threshold within int16 for p close to 1.
-    return torch.ge(draws, min(round(p * 2**16), 2**16 - 1) - 2**15, out=torch.empty_like(x)).mul_(1 / (1 - p))
+        if not self.training or not self.p:
+            return x
+        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None, generator=SOURCE.generator)
+        draws = draws.view(torch.int16)[: x.numel()].view(x.shape)
+        threshold = min(round(self.p * 2**16), 2**16 - 1) - 2**15  # `min` keeps it within int16 for p close to 1
+        return x * torch.ge(draws, threshold, out=torch.empty_like(x)).mul_(1 / (1 - self.p))

@@ -73,22 +73,18 @@ def attended(
     """Attention to the memory, or of `x` to itself if the memory is None."""
 
     def heads(x: Tensor) -> Tensor:
+        """The attended values of all heads, before W^O, [B, Q, H * E]. `Spans` are those of packed rows."""
         if isinstance(mask, Tensor):
             return attention.heads(x, x if memory is None else memory, mask)
-        return heads_within(attention, x, memory, mask)
+        from transformer.fast.attention_kernels import Attend  # needs Triton
+
+        weight, start = attention.projection, attention.sizes[0]
+        projected = F.linear(x, weight if memory is None else weight[:start])
+        others = None if memory is None else F.linear(memory, weight[start:])
+        sizes = attention.h, *attention.sizes[1:]
+        return Attend.apply(projected, others, attention.projection_bias, mask, sizes, attention.scale)
 
     return added(residual, x, heads, attention.output)
-
-
-def heads_within(attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, spans: Spans) -> Tensor:
-    """The attended values of all heads within the sentences of packed rows, before W^O, [B, Q, H * E]."""
-    from transformer.fast.attention_kernels import Attend  # needs Triton
-
-    weight, start = attention.projection, attention.sizes[0]
-    projected = F.linear(x, weight if memory is None else weight[:start])
-    others = None if memory is None else F.linear(memory, weight[start:])
-    sizes = attention.h, *attention.sizes[1:]
-    return Attend.apply(projected, others, attention.projection_bias, spans, sizes, attention.scale)
 
 
 def inner(feed: FeedForward, x: Tensor) -> Tensor:
@@ -141,16 +137,12 @@ def layout_on(device: torch.device, precision: str, model: Transformer) -> Layou
     return rounded if precision == "bfloat16" else padded
 
 
-def masks_of(model: Transformer, batch: Batch) -> Masks:
-    """The masks that the model's layers take: `Spans` for the kernels of attention, otherwise tensors."""
-    source, target = batch.source, batch.target
-    if source.sentence_BS is None or not takes_spans(model):
-        return batch.masks(model.config.neighbourhood)
-    between = Spans.between
-    return cast(Any, Masks)(between(target, target, causal=True), between(target, source), between(source, source))
-
-
 def hidden(model: Transformer, batch: Batch) -> Tensor:
-    """The decoder's output for a batch in any layout, [B, T, D]."""
-    source, target = batch.source, batch.target
-    return model.hidden(source.ids_BS, target.ids_BS, masks_of(model, batch), source.place, target.place)
+    """The decoder's output for a batch in any layout, [B, T, D]. The kernels of attention take `Spans` as masks."""
+    source, target, between = batch.source, batch.target, Spans.between
+    if source.sentence_BS is None or not takes_spans(model):
+        masks = batch.masks(model.config.neighbourhood)
+    else:
+        spans: Any = between(target, target, causal=True), between(target, source), between(source, source)
+        masks = Masks(*spans)
+    return model.hidden(source.ids_BS, target.ids_BS, masks, source.place, target.place)

@@ -15,6 +15,7 @@ from pathlib import Path
 from pipeline.extras.back_translation.settings import Monolingual, back_translation
 from pipeline.running import stage
 from pipeline.running.progress import say
+from pipeline.settings.download import pinned
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, section
@@ -34,7 +35,7 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> dict[str, lis
 
     Raises UserError if the text has too few lines.
     """
-    path, skip = fetcher.fetch(chosen.text, chosen.sum), chosen.skip or 0
+    path, skip = fetcher.fetch(chosen.text, pinned("sha256", chosen.sha256, unpacked=True)), chosen.skip or 0
     say(f"reading {path}")
     with unpacked(path) as stream, open(out, "wb") as file:
         lines = append_lines(text(stream, chosen.encoding), file, chosen.text, skip, chosen.first)

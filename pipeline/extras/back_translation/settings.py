@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.settings.addresses import Address
 from pipeline.settings.decodings import Decoder, choice, unguided
-from pipeline.settings.download import Encoding, Sha256, Sum, pinned
+from pipeline.settings.download import Encoding, Sha256
 from pipeline.settings.params import entry
 from transformer.config.decoders import Choice
 from transformer.config.reading import Count, Differences, Positive, Whole, read_keys
@@ -25,10 +25,6 @@ class Monolingual:
     skip: Whole | None  # leave out this many lines at the start
     first: Count | None  # use only this many lines, after the skipped lines
     encoding: Encoding | None  # if not UTF-8
-
-    @property
-    def sum(self) -> Sum | None:
-        return pinned("sha256", self.sha256, unpacked=True)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ class Trials:
         running = [trial for trial in self.counted() if trial.state is TrialState.RUNNING]
         while running or len(self.study.trials) < self.search.trials:
             number = running[0].number if running else len(self.study.trials)
-            self.study.sampler = optuna.samplers.TPESampler(seed=seed_of(self.search.seed, number))
+            seed = hashlib.sha256(f"{self.search.seed} {number}".encode()).digest()[:4]
+            self.study.sampler = optuna.samplers.TPESampler(seed=int.from_bytes(seed))
             asked = optuna.trial.Trial(self.study, running[0]._trial_id) if running else self.study.ask()
             settings: dict[str, Any] = {}
             for dimension in self.search.dimensions:
@@ -67,7 +68,22 @@ class Trials:
         return [trial for trial in self.counted() if trial.state is TrialState.COMPLETE]
 
     def records(self) -> list[dict[str, Any]]:
-        return [record(trial) for trial in self.counted()]
+        """Return the trials as the file of a search has them: the state in Optuna's words, the value only if completed."""
+        found = []
+        for trial in self.counted():
+            curve = [[step, dev_loss] for step, dev_loss in sorted(trial.intermediate_values.items())]
+            found.append(
+                {
+                    "trial": trial.number,
+                    "state": trial.state.name.lower(),
+                    "why": trial.user_attrs.get("why", ""),
+                    "settings": trial.user_attrs.get("settings", {}),
+                    "steps": curve[-1][0] if curve else 0,
+                    "value": abs(trial.value or 0.0) if trial.state is TrialState.COMPLETE else None,
+                    "dev_losses": curve,
+                }
+            )
+        return found
 
     def best(self) -> FrozenTrial | None:
         return min(self.completed(), key=lambda trial: trial.value or 0.0, default=None)
@@ -124,10 +140,6 @@ class Trial:
         self.trial.study.tell(self.trial, state=TrialState.PRUNED)
 
 
-def seed_of(seed: int, number: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:4])
-
-
 def sample(trial: optuna.trial.Trial, dimension: Dimension) -> Any:
     """Return the sample of a dimension. A resumed trial returns the sample of its first start."""
     bounds = dimension.range
@@ -135,17 +147,3 @@ def sample(trial: optuna.trial.Trial, dimension: Dimension) -> Any:
         return trial.suggest_categorical(dimension.name, tuple(range(len(dimension.choices))))
     suggest: Callable = trial.suggest_int if dimension.whole else trial.suggest_float
     return suggest(dimension.name, bounds.low, bounds.high, log=bounds.scale == "log")
-
-
-def record(trial: FrozenTrial) -> dict[str, Any]:
-    """Return a trial as the file of a search holds it: its state in Optuna's words, and its value only if completed."""
-    curve = [[step, dev_loss] for step, dev_loss in sorted(trial.intermediate_values.items())]
-    return {
-        "trial": trial.number,
-        "state": trial.state.name.lower(),
-        "why": trial.user_attrs.get("why", ""),
-        "settings": trial.user_attrs.get("settings", {}),
-        "steps": curve[-1][0] if curve else 0,
-        "value": abs(trial.value or 0.0) if trial.state is TrialState.COMPLETE else None,
-        "dev_losses": curve,
-    }
