@@ -153,8 +153,7 @@ if ignored := ", ".join(config.keys() - {"cluster"}):
 # their threads limit how many run at a time. `--resources gpu=N` on the command line takes precedence.
 # (`workflow.local_exec` cannot be used instead, because it is true while this file is read, whatever the executor is.)
 if not SUBMITTED and "gpu" not in workflow.global_resources:
-    largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
-    workflow.register_resource("gpu", max(len(devices.usable(params)) or os.cpu_count(), largest))
+    workflow.register_resource("gpu", len(devices.usable(params)) or os.cpu_count())
 
 
 report: "profiles/report.rst"
