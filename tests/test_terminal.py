@@ -17,7 +17,7 @@ from pipeline.commands import plan
 from pipeline.commands.plan import Sizes, training
 from pipeline.orchestrating import results
 from pipeline.orchestrating.results import Result
-from pipeline.orchestrating.screen import LAST, Screen
+from pipeline.orchestrating.screen import LAST, Running, Screen
 from pipeline.reporting import warned
 from pipeline.running.progress import Progress, place_of
 from pipeline.running.times import write_times
@@ -233,6 +233,17 @@ def test_the_live_line_is_one_line_no_wider_than_the_terminal_and_gives_way_to_o
     assert terminal.shown()[2:] == [f"[1/2] {STAGE}  0 s (not run: DVC has its result)", ""]
     screen.draw()
     assert terminal.shown()[-1] == "download: 0 s"
+
+
+def test_without_a_terminal_the_lines_about_a_stage_become_rarer(monkeypatch):
+    screen = Screen(lambda: None, stream=io.StringIO())
+    screen.running[1] = Running(STAGE)
+    said = [0]
+    for minute in range(1, 100):
+        monkeypatch.setattr(Running, "seconds", 60.0 * minute)
+        screen.report_places()
+        said.append(screen.stream.getvalue().count(STAGE))
+    assert [minute for minute in range(1, 100) if said[minute] > said[minute - 1]] == [1, 2, 4, 8, 16, 32, 62, 92]
 
 
 # `make status`

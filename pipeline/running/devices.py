@@ -43,7 +43,7 @@ def numbers_of(settings: Any) -> Iterator[int]:
     """Yield the values of `threads` in a mapping of settings, or in the space of a search."""
     for key, value in settings.items() if isinstance(settings, Mapping) else ():
         if key == "threads":
-            yield from [value] if isinstance(value, int) else [value["high"]] if isinstance(value, Mapping) else value
+            yield from [value] if isinstance(value, int) else [int(value["high"])] if isinstance(value, Mapping) else value
         elif isinstance(value, list):  # a dimension of several settings
             for choice in value:
                 yield from numbers_of(choice)

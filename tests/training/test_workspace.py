@@ -312,6 +312,7 @@ LONGER = [
     ({"steps": 6, "checkpoint_every": 3, "patience": 9}, {"steps": 9}, "patience is 9, and 0 is expected"),
     ({"steps": 6, "checkpoint_every": 3}, {"steps": 9, "dropout": 0.3}, None),  # another training
     ({"steps": 6, "checkpoint_every": 3}, {"steps": 4}, None),
+    ({"steps": 2, "checkpoint_every": 1}, {"steps": 6, "checkpoint_every": 3}, None),
 ]
 
 
@@ -330,6 +331,9 @@ def test_more_steps_go_on_from_the_finished_training_with_the_bytes_of_one_of_th
     assert (f"resuming at step {first['steps']}" in said) == (reason == "")
     assert ("the training begins at step 0" in said) == bool(reason) and (reason or "") in said
     assert files(place) == kept and trained(short, **MORE | first) == before
+    if reason == "":
+        trained(short, **MORE | first | {"steps": then["steps"] + first["checkpoint_every"]})
+        assert f"resuming at step {then['steps']}" in capsys.readouterr().err, "the longest"
 
 
 def test_more_steps_do_not_go_on_from_a_state_of_other_code_or_of_other_hardware(short, monkeypatch, capsys):
@@ -549,6 +553,8 @@ TestTrainings.settings = hypothesis.settings(max_examples=25, stateful_step_coun
 def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that_of_the_start(short, monkeypatch):
     commits = iter(["first", "second"])
     monkeypatch.setattr(hardware, "commit", lambda: next(commits))
+    here = hardware.hardware(torch.device("cpu"))
+    monkeypatch.setattr(hardware, "hardware", lambda device, processes=0: {**here, "gpus": processes})
     trainings, trainer = [], train.trainer
     monkeypatch.setattr(train, "trainer", lambda *given: trainings.append(trainer(*given)) or trainings[0])
     write_runs(**SHORT, max_length=20, evaluate_every=3)  # the pairs have up to 25 pieces
@@ -558,7 +564,7 @@ def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that
     short(lambda: None)
     made, took = (json.loads(Path(path).read_text()) for path in ("scores/run/training.json", "times/training.json"))
     (took,) = took.values()  # by the sha256 of training.json
-    assert took["commit"] == "first"
+    assert took["commit"] == "first" and took["processes"] == took["gpus"] == 1
     tokens = made["source_tokens"] + made["target_tokens"]
     dev = [
         record

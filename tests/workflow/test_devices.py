@@ -166,7 +166,8 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
     space = {"threads": [4, 6], "dropout": {"low": 0.1, "high": 0.2, "scale": "linear"}}
     trial = {"corpus": "demo", "model": "quick", "trials": 1, "steps": 9, "metric": "dev_loss", "seed": 1}
     together = {"speed": [{"threads": 2, "dropout": 0.1}, {"threads": 7, "dropout": 0.2}]}
-    params["searches"] = {"s": {**trial, "space": space}, "t": {**trial, "space": together}, "u": {**trial, "space": {}}}
+    spaces = {"s": space, "t": together, "u": {}, "x": {"threads": {"low": 2, "high": 8.0, "scale": "linear"}}}
+    params["searches"] = {name: {**trial, "space": of} for name, of in spaces.items()}
     model = {"model": "demo-tiny/average", "set": "demo-test"}
     params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
     params["values"] = {"v": {"model": "demo-tiny/average", "corpus": "demo"}}
@@ -197,6 +198,7 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
         "tune@s": 6,
         "tune@t": 7,
         "tune@u": 4,
+        "tune@x": 8,
         "decode@other": 5,
         "decode@demo-tiny": 6,
         "decode_set@d": 5,
@@ -206,7 +208,8 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
     }
     with Repo() as repo:
         declared = {stage.name: stage.meta["snakemake"]["threads"] for stage in repo.index.stages}
-    assert {stage: devices.threads_of(params, declared[stage]) for stage in expected} == expected
+    found = {stage: devices.threads_of(params, declared[stage]) for stage in expected}
+    assert found == expected and {*map(type, found.values())} == {int}
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def selected(params) -> dict:
         ("warm_starts.own-bt", WARM, "'own-bt' is also a name in `back_translations`"),
         ("runs.adapted.d_ff", 64, "runs.adapted: d_ff is 64 here and 32 in forward/average; equal values are expected"),
         ("runs.adapted.positions", "learned", "positions is learned here and sinusoidal in forward/average"),
+        ("base.model.positions", "learned", "max_positions is 99 here and 1024 in forward/average"),
         ("corpora_in_use", ["own", "turned", "own-ws"], "[own, turned], the corpora of"),
     ],
 )
