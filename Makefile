@@ -15,6 +15,7 @@ export TEXT RUN STUDY
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
+export PYTHONSAFEPATH :=
 export DVC_NO_ANALYTICS := true
 export DO_NOT_TRACK := true
 export MLFLOW_DISABLE_TELEMETRY := true

@@ -38,7 +38,7 @@ def opened(locked: bool = True) -> Iterator[Repo]:
     """
     require_files(Path(TEXT))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    os.environ.update(PATH=path, PYTHONUNBUFFERED="1")
+    os.environ.update(PATH=path, PYTHONUNBUFFERED="1", PYTHONSAFEPATH="")
     try:
         with Repo(_wait_for_lock=locked) as repo, lock_repo(repo) if locked else contextlib.nullcontext():
             repo.scm_context.quiet = True  # no advice about `git add`

@@ -6,6 +6,7 @@ import os
 import pty
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -331,12 +332,22 @@ def took(project: StubProject, seconds: float) -> None:
     write_times(path, made, {"seconds": seconds})
 
 
+def test_a_stage_finds_the_modules_of_the_project_if_python_leaves_out_its_folder():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        patch.delenv("PYTHONPATH", raising=False)
+        for name in ("PATH", "PYTHONUNBUFFERED", "PYTHONSAFEPATH"):  # which `opened` changes
+            patch.setenv(name, os.environ.get(name, "1"))
+        with opened(locked=False):
+            subprocess.run(["python", "-m", "pipeline.settings.addresses"], check=True)
+
+
 def asked(project: StubProject) -> str:
     """What `snakemake --dry-run` says of long stages. This process does it, and reads no unchanged module again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project.root)
         patch.setattr(code, "ROOT", project.root)
-        for name in ("PATH", "PYTHONUNBUFFERED"):  # which `opened` changes
+        for name in ("PATH", "PYTHONUNBUFFERED", "PYTHONSAFEPATH"):  # which `opened` changes
             patch.setenv(name, os.environ.get(name, "1"))
         code.write()
         with opened() as repo:
