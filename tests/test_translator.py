@@ -218,6 +218,7 @@ TWO = ["one", "two"]
         (["one", None], {}, "line 2 is None; text is expected"),
         (None, {}, "None is not possible; a text or a list of texts is expected"),
         (5, {}, "5 is not possible; a text or a list of texts is expected"),
+        ({"en": "one"}, {}, "is not possible; a text or a list of texts is expected"),
     ],
 )
 def test_what_is_no_text_or_no_prefix_or_no_length_is_refused(translate, text, settings, said):

@@ -7,7 +7,7 @@
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
@@ -158,7 +158,7 @@ class Translator(Sources):
         `DecodingConfig` that differ in this call. Raises UserError as `prepared`, `hypotheses` and `using` do, and for a
         `text` that is neither a str nor a list.
         """
-        if not isinstance(text, Iterable):
+        if not isinstance(text, Iterable) or isinstance(text, Mapping) or hasattr(text, "columns"):  # it yields names
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         number = 1 if n_best is None else n_best
