@@ -148,6 +148,14 @@ ro Cartea este de acest gen.| Un om a citit alin. b) din ea.
 hy Նա ասաց. «Արի» (երեկ):| Արամը գնաց. Հետո նա եկավ:
 fa او نان و… خرید.| او رفت…| آنها آمدند.
 ja 東京へ行く!|京都だ。|本当?|漢字だ。|Yahoo!知恵袋で「行く!」と言う。|※走る!という曲。|早い!|このまま走る。
+sv Han dog 44 f. Kr. i Rom.| Hon vann.
+fi Caesar kuoli 44 e. Kr. Roomassa.
+af Hy het 44 v. Chr. gesterf.
+ro A murit în 44 d. Hr. la Roma.
+en John Smith, a. k. a. Johnny, met Pres. Obama and Supt. Miller.
+nl Hij sprak met J. v. d. Berg.
+sl Podjetje d. o. o. Kranj.
+es Vino Ud. Pérez con mons. López.
 """
 TABLE = [line.split(" ", 1) for line in CASES.strip().split("\n")]
 

@@ -18,7 +18,7 @@ class Words(NamedTuple):
 WORDS = {
     "en": Words(
         "Dr Mr Mrs Ms Mme Mlle Prof Sr Sra Messrs Rev Reg Hon Gen Col Maj Capt Cpt Lt Sgt Cpl Cmdr Adm Gov Sen Rep "
-        "PresSupt Insp Mt Ft Ste Fr cf vs viz ca approx incl excl esp resp v PS Assoc",
+        "Pres Supt Insp Mt Ft Ste Fr cf vs viz ca approx incl excl esp resp v PS Assoc",
         "St Inc Ltd Co Corp Bros Jr Esq Ave Blvd Rd Dept Univ Assn est Ph.D al min max a.m p.m Hwy ed eds",
         "No Nos no nos Art Arts Sec Secs Sect Sects Vols pp Ch Eq Ref Res Ver ver Ex para paras cl ll n suppl Matt Op "
         "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec v ext pop",
@@ -28,7 +28,7 @@ WORDS = {
     ),
     "de": Words(
         "Dr Prof Hr Hrn Fr Frl Fa Ing Dipl Mag St Sr Kard Bf z.B d.h u.a z.T z.Zt i.d.R m.E o.ä o.Ä i.A i.V u.U v.a "
-        "s.os.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes lit geb gest gegr ehem lt gem Hl hl a.d a.M med phil "
+        "s.o s.u sog bzw vgl ca evtl ggf inkl exkl zzgl insb bes lit geb gest gegr ehem lt gem Hl hl a.d a.M med phil "
         "jur vet rer nat em mult Dipl.-Ing Dr.-Ing v n",
         "usw u.s.w usf Mio Mrd Std Min Sek Co Jh Jhd Chr v.Chr n.Chr Aufl Hrsg Str a b c d e f g h i k l m o p q r s t "
         "u w z",
@@ -49,7 +49,7 @@ WORDS = {
     ),
     "es": Words(
         "sr sra sres srta dr dra dres D Dña excmo excma ilmo ilma prof profa lic ing arq gral cnel cap tte sto sta fr "
-        "monsUd Uds Vd Vds p.ej ej EE JJ FF CC aprox avda av d ca",
+        "mons Ud Uds Vd Vds p.ej ej EE JJ FF CC aprox avda av d ca",
         "Cía S.A EE.UU JJ.OO FF.AA CC.AA a.C d.C a.m p.m ed Bros",
         "n núm pág págs párr lib ref apdo inc ec sec No",
         "El La Los Las Un Una Lo Él Ella Ellos Ellas Nosotros Yo Tú Usted Se Me Te Su Sus Mi Mis Este Esta Estos Esto "

@@ -121,8 +121,8 @@ def point_ends(before: str, word: str, code: str) -> bool:
     counts = last.endswith("str") or known in numbered  # Hauptstr. 5
     if known in never or (counts and (number or ROMAN.fullmatch(word))):
         return False
-    if last.islower() and word[0].isupper() and word[-1] != ".":
-        closing = known in CLOSING.split() if known in others else len(last) == 1
+    if last.islower() and word[0].isupper() and word[-1] != "." and word not in ("Chr", "Hr", "Kr"):  # 44 e. Kr.
+        closing = known in CLOSING.split() if known in others else len(last) == 1 and "." not in names[0]  # a. k. a.
         if closing or (len(last) < 3 and NUMBER.search(before.rpartition(" ")[0])):
             return True
     if last.isdigit() or ROMAN.fullmatch(last):

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import networkx
 import pytest
 from dvc.repo import Repo
 from ruamel.yaml import YAML
@@ -85,6 +86,14 @@ def test_the_paper_is_read_in_its_order():
     for path in ("transformer/attention.py", "transformer/layers.py", "transformer/model.py"):
         assert {other for other in imported(ROOT / path) if "/config/" not in other} <= read, path
         read.add(path)
+
+
+def test_imports_have_no_circle():
+    """The kernels are imported on a GPU only."""
+    paths = [path for name in code.PACKAGES for path in (ROOT / name).rglob("*.py")]
+    paths = [path for path in paths if path.name != "__init__.py" and "kernels" not in path.name]
+    graph = networkx.DiGraph((path.relative_to(ROOT).as_posix(), to) for path in paths for to in imported(path))
+    assert [each for each in networkx.strongly_connected_components(graph) if len(each) > 1] == []
 
 
 def room(path: str) -> str:

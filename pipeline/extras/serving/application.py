@@ -88,7 +88,7 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
         app.add_exception_handler(kind, refused)
     add_translation(app, viewer, limits)
     add_search(app, viewer, limits)
-    app.router.default = Page(directory=STATIC, html=True)  # mounted, it would take wrong methods of the paths above
+    app.router.default = Page(directory=STATIC)  # mounted, it would take wrong methods of the paths above
     return app
 
 
@@ -96,6 +96,7 @@ class Page(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
         """A path without a file is 404 by any method. Ranges are ignored, as Starlette refuses unknown units."""
         scope["headers"] = [each for each in scope["headers"] if each[0] != b"range"]
+        path = "index.html" if path == "." else path  # otherwise /. would be a redirect
         await super().get_response(path, {**scope, "method": "GET"})
         return await super().get_response(path, scope)
 
