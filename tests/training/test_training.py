@@ -41,7 +41,7 @@ def test_a_state_made_otherwise_is_refused_and_a_resumed_one_is_not_kept_mapped(
     run(trainer, until=4)
     with pytest.raises(UserError, match=key):
         Store(tmp_path, trainer.store.keep, trainer.store.identity | {key: value}).resume(trainer.state)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(UserError, match=r"has no 'patience', .* code that saved it"):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(UserError, match=r"lacks 'patience', .* code that saved it"):
         patch.setattr(trainer.state, "patience", 1, raising=False)  # as later code would save
         Store(tmp_path, trainer.store.keep, trainer.store.identity).resume(trainer.state)
     assert training().state.step == 4 and str(tmp_path) not in Path("/proc/self/maps").read_text()
