@@ -23,7 +23,9 @@ FOLDER = "settings and data"  # the part of a state's identity that is the name 
 def prepare(
     run: str, config: TrainingConfig, key_of: Callable[[TrainingConfig], str], identity: dict[str, Any], code: str
 ) -> None:
-    """Copy the state of the longest finished training with fewer steps into the folder of this one, if it has no state.
+    """Copy the last state of a finished training with fewer steps into the folder of this one, if it has no state.
+
+    Of several, the longest that the settings allow is taken.
 
     `key_of` gives the key of a training with these settings. `identity` is what the state of this training has to agree
     with, and `code` the digest of the present code. Warns if there is such a state, but the training begins at step 0.
@@ -31,7 +33,8 @@ def prepare(
     place = workspace.folder(run, key_of(config))
     if (place / workspace.STATE).exists() or not (shorter := finished(run, config, key_of)):
         return
-    step, earlier = max(shorter.items())
+    fitting = {step: place for step, place in shorter.items() if not [*differences(config, step)]}
+    step, earlier = max((fitting or shorter).items())
     reasons = [*differences(config, step)]
     if workspace.history_of(earlier)[-1:] != [code]:
         reasons.append(f"other code made it (`python -m pipeline.commands.accept {run}` lets the present code use it)")

@@ -331,9 +331,10 @@ def test_more_steps_go_on_from_the_finished_training_with_the_bytes_of_one_of_th
     assert (f"resuming at step {first['steps']}" in said) == (reason == "")
     assert ("the training begins at step 0" in said) == bool(reason) and (reason or "") in said
     assert files(place) == kept and trained(short, **MORE | first) == before
-    if reason == "":
-        trained(short, **MORE | first | {"steps": then["steps"] + first["checkpoint_every"]})
-        assert f"resuming at step {then['steps']}" in capsys.readouterr().err, "the longest"
+    if reason is not None and "patience" not in first:
+        longest = (first if reason else then)["steps"]
+        trained(short, **MORE | first | {"steps": longest + first["checkpoint_every"]})
+        assert f"resuming at step {longest}" in capsys.readouterr().err, "the longest from which a multiple remains"
 
 
 def test_more_steps_do_not_go_on_from_a_state_of_other_code_or_of_other_hardware(short, monkeypatch, capsys):
