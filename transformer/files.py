@@ -91,7 +91,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file. Raises UserError if it is not JSON, and FileNotFoundError if it is missing."""
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:  # an editor may put a byte-order mark first
         try:
             return json.load(file)
         except (ValueError, RecursionError) as error:

@@ -1,6 +1,7 @@
 """A lost cache, two tools at once, a clock set back, signals, no git: one line reports each, and nothing is lost."""
 
 import argparse
+import codecs
 import contextlib
 import json
 import os
@@ -25,6 +26,8 @@ from pipeline.orchestrating import lock_files, single, termination
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
 from pipeline.running import devices, hardware, stage
+from pipeline.running.merges import require_all_whole
+from pipeline.settings.score_files import content
 from tests.support import in_process
 from tests.support.projects import ROOT, without_git
 from tests.support.refusals import refused
@@ -289,6 +292,14 @@ def test_a_file_in_git_that_a_merge_damaged_is_refused_with_its_line(here, path,
     Path(path).write_text(text)
     with refused(f"{path}, {says}"):  # as every tool and stage begins; the stage `result` would write the file anew
         stage.require_sound({})
+
+
+def test_a_byte_order_mark_before_a_file_in_git_is_no_damage(here):
+    path = Path("results/demo-tiny.json")
+    path.parent.mkdir()
+    path.write_bytes(codecs.BOM_UTF8 + b'{"a": 1}\n')
+    require_all_whole()
+    assert content(path) == {"a": 1}
 
 
 # Two tools at once
