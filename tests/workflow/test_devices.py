@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from pipeline.running import devices, hardware, quota
 from pipeline.settings.machine import machine
-from tests.support.projects import ROOT, without_git
+from tests.support.projects import ROOT, STAGES, without_git
 from tests.support.stubs import StubProject
 
 CLAIM = """
@@ -182,7 +182,7 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
     with open(here / "params.yaml", "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)
     text = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
-    new = text[text.index("  decode_set:") : text.index("  reverse_score:")]
+    new = re.search(r"^  decode_set:\n(    .*\n|\n)+", text, re.MULTILINE)[0]
     (here / "dvc.yaml").write_text(text + new.replace("decode_set", "new").replace("/${key}", "/new-${key}"))
     without_git(here)
     expected = {
@@ -208,6 +208,8 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, here):
     }
     with Repo() as repo:
         declared = {stage.name: stage.meta["snakemake"]["threads"] for stage in repo.index.stages}
+    # An extra may be deleted
+    expected = {stage: number for stage, number in expected.items() if stage.partition("@")[0] in (*STAGES, "new")}
     found = {stage: devices.threads_of(params, declared[stage]) for stage in expected}
     assert found == expected and {*map(type, found.values())} == {int}
 
