@@ -48,7 +48,7 @@ from pipeline.orchestrating import slurm, termination
 from pipeline.orchestrating.costly import confirm, costly
 from pipeline.orchestrating.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.orchestrating.project import opened, read_settings_once, refresh, require_declared
-from pipeline.running.stage import require_sound
+from pipeline.running.stage import failed, require_sound
 from transformer.config.reading import UserError
 
 STAMPS = Path("work/.stamps")  # not the folder of a run: no name of a run starts with a dot
@@ -99,12 +99,12 @@ try:
         if workflow.is_main_process:
             if restored := keep_or_put_back(dry):
                 print(f"snakemake: {restored}", file=sys.stderr)
-            code.write() if dry else refresh(repo)  # a dry run changes no file in git
+            code.write()  # `onstart` records it: a dry run and a listing change no file in git
         graph = repo.index.graph
         require_declared(graph)
         if workflow.is_main_process:
             read_settings_once()
-            stale = {name for name in repo.status() if name != "code"}  # refreshed above
+            stale = {name for name in repo.status() if name != "code"}
             missing = set_stamps(graph, stale)
             long_trainings = costly(graph, stale)
     hardware = machine(params)
@@ -112,7 +112,7 @@ try:
     if workflow.is_main_process:
         termination.install(JobScheduler)
 except (UserError, OSError) as error:
-    sys.exit(f"snakemake: {' '.join(str(error).split())}")
+    sys.exit(failed("snakemake", error))
 
 for line in long_trainings.values():
     print(f"snakemake: {line}", file=sys.stderr)
@@ -122,8 +122,10 @@ onstart:  # not called in a dry run
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         confirm(long_trainings, {job.rule.name for job in workflow.dag.needrun_jobs()})
-    except UserError as error:
-        sys.exit(f"snakemake: {error}")
+        with opened() as repo:
+            refresh(repo)
+    except (UserError, OSError) as error:
+        sys.exit(failed("snakemake", error))
 
 
 def show_results():
@@ -132,7 +134,7 @@ def show_results():
         try:
             show(large)
         except (UserError, OSError) as error:
-            print(f"snakemake: {' '.join(str(error).split())}", file=sys.stderr)
+            failed("snakemake", error)
 
 
 onsuccess:

@@ -223,6 +223,7 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(projec
     assert "check: params.yaml: " in project.run("dvc", "repro", status=255)
     printed = project.run("snakemake", "--cores", "2", status=1)
     assert [name for name in (corpus, *NAMES) if f"{name!r} is not possible" not in printed] == []
+    assert {line.count(" is not possible") for line in printed.splitlines() if "params.yaml: " in line} == {1}
     assert project.ran() == [] and not list(tmp_path.rglob("evil*"))
     assert victim.read_text() == "not ours"
 
