@@ -121,6 +121,11 @@ def test_what_dvc_cannot_read_in_text_is_named(here):
     with refused("text/mine/pipe is a pipe"), opened():
         pass
     os.unlink("text/mine/pipe")
+    Path("text/mine/.#my.en").symlink_to("user@host.1")  # Emacs' lock, which DVC ignores
+    Path("text/mine/link.en").symlink_to("gone.en")
+    with refused("text/mine/link.en is a link to a file that is not there"), opened():
+        pass
+    os.unlink("text/mine/link.en")
     Path(os.fsdecode(b"text/mine/b\xfc.en")).touch()
     with refused("b\\xfc.en", "not UTF-8"), opened():
         pass

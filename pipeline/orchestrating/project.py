@@ -21,7 +21,7 @@ from dvc.utils.strictyaml import YAMLValidationError, determine_linecol
 from pipeline import code
 from pipeline.running.devices import definitions
 from pipeline.running.merges import MENDED
-from pipeline.settings.addresses import TEXT
+from pipeline.settings.addresses import TEXT, left_beside
 from pipeline.settings.score_files import within
 from transformer.config.reading import UserError
 
@@ -59,12 +59,13 @@ def invalid(error: YAMLValidationError) -> str:
 
 
 def require_files(folder: Path) -> None:
-    """Raise UserError for what DVC does not read in a folder: a pipe, for which it waits, or a name that is not UTF-8."""
+    """Raise UserError for what DVC cannot read in a folder: a name that is not UTF-8, a pipe, or a link to nothing."""
     for path in folder.rglob("*"):
         if str(path) != os.fsencode(path).decode(errors="replace"):
             raise UserError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8; rename it")
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise UserError(f"{path} is a pipe, a socket or a device; {folder}/ holds files, so write its content into one")
+        if not (path.is_file() or path.is_dir() or left_beside(path)):
+            what = "a pipe, a socket or a device" if path.exists() else "a link to a file that is not there"
+            raise UserError(f"{path} is {what}; {folder}/ holds files, so write its content into one")
 
 
 def require_declared(stages: Iterable[PipelineStage]) -> None:

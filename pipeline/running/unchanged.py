@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline import code
 from pipeline.running.devices import definitions
-from pipeline.settings.addresses import TEXT, shards
+from pipeline.settings.addresses import TEXT, left_beside, shards
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from transformer.config.reading import UserError
@@ -64,8 +64,7 @@ def texts(value: Any) -> list[str]:
 
 def ignored(path: Path) -> bool:
     """Return whether DVC ignores a file of a dependency (.dvcignore): times, and what programs leave beside the data."""
-    left_beside = re.fullmatch(r"\.#.*|\..*\.sw.|.*~|.*\.partial", path.name, re.DOTALL)
-    return path.is_relative_to("results/times") or bool(left_beside)
+    return path.is_relative_to("results/times") or left_beside(path)
 
 
 def listed(stage: str, params: Mapping[str, Any], key: str) -> list[str]:

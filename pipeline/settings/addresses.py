@@ -2,7 +2,7 @@
 
 import re
 import urllib.parse
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import Annotated
 
 from transformer.config.reading import UserError
@@ -12,7 +12,7 @@ DEMONSTRATION = f"{TEXT}/demo"  # the sentence pairs that come with the project
 
 
 def require_address(address: str) -> None:
-    """Refuse an address that is neither the http(s) URL of a file nor a path below text/.
+    """Refuse an address that is neither the http(s) URL of a file nor a path below text/ that DVC does not ignore.
 
     DVC notices a change of a file below text/. It would not notice a change elsewhere.
     """
@@ -23,6 +23,13 @@ def require_address(address: str) -> None:
             f"{address!r} is refused; put the file or a link to it into the folder {TEXT}/ and name it "
             f"{TEXT}/{path.name or 'my.en'}, or give an http(s) URL (DVC does not notice changes elsewhere)"
         )
+    if below and left_beside(path):
+        raise UserError(f"{address!r} is refused; DVC ignores such names (.dvcignore), so another name is expected")
+
+
+def left_beside(path: PurePath) -> bool:
+    """Return whether a path has a name that DVC ignores: that of a file which a program leaves beside those of the user."""
+    return any(re.fullmatch(r"\.#.*|\..*\.sw.|.*~|.*\.partial", part, re.DOTALL) for part in path.parts)
 
 
 def is_url(address: str) -> bool:
