@@ -1,11 +1,13 @@
 """What the user sees: the workflow's lines, the live line, failures, `make status` and `make plan`."""
 
 import dataclasses
+import errno
 import io
 import json
 import logging
 import os
 import re
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from pipeline.reporting import warned
 from pipeline.running.progress import Progress, place_of
 from pipeline.running.times import write_times
 from pipeline.settings.selection import run_settings
-from tests.support.projects import ROOT
+from tests.support.projects import ENVIRONMENT, ROOT, without_git
 from tests.support.stubs import MODEL, StubProject
 from tests.support.trainers import build, files, run
 from transformer.config.model import ModelConfig
@@ -64,6 +66,21 @@ def test_a_training_that_a_signal_stopped_has_not_failed(here, last, word):
     screen.handle(event(LogEvent.JOB_INFO, jobid=2, rule_name=STAGE))
     screen.handle(event(LogEvent.JOB_ERROR, jobid=2, rule_msg="sbatch: no more jobs\n"))
     assert terminal.shown()[-3:] == [f"{STAGE} failed after 0 s.", "sbatch: no more jobs", ""]
+
+
+def test_a_stage_whose_output_dvc_could_not_cache_says_so(here):
+    """DVC itself fails only for a file. It records a folder, and the next start finds the stage stale."""
+    without_git(here)
+    Path("dvc.yaml").write_text("stages:\n  made:\n    cmd: mkdir made && mv large made\n    outs: [made]\n")
+    Path("large").write_bytes(bytes(2**20))
+    terminal = Terminal()
+    screen = Screen(lambda: None, stream=terminal)
+    screen.handle(event(LogEvent.JOB_INFO, jobid=1, rule_name="made"))
+    Path("work/logs").mkdir(parents=True)
+    command = "ulimit -f 512; exec python -m pipeline.orchestrating.single made > work/logs/made.log 2>&1"  # no full disk
+    subprocess.run(["bash", "-c", command], env=ENVIRONMENT, check=True)
+    screen.handle(event(LogEvent.JOB_FINISHED, job_id=1))
+    assert os.strerror(errno.EFBIG) in terminal.shown()[-2] and str(here / "made/large") in terminal.shown()[-2]
 
 
 # What stages warn of

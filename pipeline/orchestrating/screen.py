@@ -119,9 +119,11 @@ class Screen(logging.Handler):
             log = text_since(job.path, 0)
             note = "" if "Running stage" in log else " (not run: DVC has its result)"
             of_machine = [line.removeprefix(WARNING) for line in log.splitlines() if line.startswith(WARNING)]
+            # If DVC cannot copy a folder into its cache, as on a full disk, it says so and records the stage all the same.
+            not_cached = [line for line in log.splitlines() if line.startswith("ERROR: failed to transfer")]
             place = f"[{self.done:>{len(str(self.total))}}/{self.total}] "
             self.say(f"{place}{job.stage}  {duration(job.seconds)}{note}")
-            for text in dict.fromkeys([*self.warned(job.stage), *of_machine]):
+            for text in dict.fromkeys([*self.warned(job.stage), *of_machine, *not_cached[-1:]]):
                 self.say(f"{'':{len(place)}}{text}")
             if self.done == self.total:
                 self.say(f"Done in {duration(time.monotonic() - self.started)}.")
