@@ -161,7 +161,7 @@ def measures(language: str) -> dict[str, Measure]:
 
 @functools.cache
 def on_request(language: str) -> dict[str, Measure]:
-    """The measures that a command computes if a user names them. TER splits words of languages without spaces."""
+    """The measures that a command computes if a user names them. TER splits Han characters, but neither kana nor Thai."""
     joined = tokeniser(language) != "13a"
     return {"chrf++": Measure(CHRF(word_order=2)), "ter": Measure(TER(normalized=joined, asian_support=joined))}
 
