@@ -184,6 +184,12 @@ def test_a_damaged_result_is_refused_by_its_name(project):
         path.write_text(damage(text))
         with refused(str(path)):
             assert not project.load(), kind
+    path.write_text(text)
+    for content in ({}, [], {"name": "another"}):
+        write_json(path := project.results / "decodings/mine.json", content)
+        with refused(str(path)):
+            project.load()
+        path.unlink()
 
 
 def test_the_results_in_git_load_and_are_in_a_study(params):

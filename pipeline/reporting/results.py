@@ -156,7 +156,7 @@ def load_results(params: Mapping, results: Path) -> Results:
         row = selected_row(params, name) if name in params["runs"] else {}
         if name in files:
             with naming(files[name]):
-                known = read_json(files[name])
+                known = about(files[name], "run")
                 made = row_of(params, name, known, results)
                 if all(made[key] == row[key] for key in SAME if row):
                     row = made | {"selected": name in params["runs"]}
@@ -169,7 +169,7 @@ def load_results(params: Mapping, results: Path) -> Results:
                     }
         rows.append({"run": name, **row})
     folders = ("decodings", *(each.FOLDER for each in parts("pipeline.extras.*.section")))
-    extras = {of: {path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in folders}
+    extras = {of: {path.stem: about(path, "name") for path in sorted((results / of).glob("*.json"))} for of in folders}
     found = curves, statistics, extras.pop("decodings"), extras
     return Results(frame(rows, COLUMNS).set_index("run"), frame(scores, SCORES), *found)
 
@@ -189,15 +189,21 @@ def naming(path: Path) -> Iterator[None]:
         raise error if str(path) in str(error) else UserError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            f"{path}: {error!r}; a file of the stage `result` is expected; make it again, or move it elsewhere"
+            f"{path}: {error!r}; a file of `result` or `collect` is expected; make it again, or move it elsewhere"
         ) from None
+
+
+def about(path: Path, key: str) -> dict[str, Any]:
+    """The content of a file in results/. Raises UserError if it is not about what its name says."""
+    with naming(path):
+        if (known := read_json(path))[key] != path.stem:
+            raise UserError(f"the {key} {path.stem!r} is expected, not {known[key]!r}")
+        return known
 
 
 def row_of(params: Mapping, name: str, known: Mapping, results: Path) -> dict[str, Any]:
     """The row of a run in `runs`, from its file and its times."""
     training = known["training"]
-    if known["run"] != name:
-        raise UserError(f"the run {name!r} is expected, not {known['run']!r}")
     if digest(training["settings"]) != training["settings_sha256"]:
         raise UserError("settings_sha256 is not that of the settings; the file was edited or is damaged")
     settings = vars(read_saved(ModelConfig, training["settings"]["model"], "settings.model"))
