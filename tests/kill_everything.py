@@ -25,6 +25,7 @@ import psutil
 from ruamel.yaml import YAML
 from tqdm import tqdm
 
+from pipeline import code
 from pipeline.running import stage as command_line
 from tests.support.projects import STAGES, Project, module_of
 from tests.support.shortened import RUN, SIZES, content, outputs, shortened
@@ -74,7 +75,7 @@ class Built:
         del lock["stages"][stage]
         yaml.dump(lock, path)
         if stage == "code":
-            (self.project.root / "work/.code").unlink()
+            (self.project.root / code.NOTED).unlink()
             shutil.rmtree(self.project.root / "work/code")
 
     def processes(self) -> Iterator[psutil.Process]:
@@ -121,7 +122,9 @@ def seconds_of(built: Built, stage: str) -> float:
 
 def kill(built: Built, stage: str, seconds: float, chance: random.Random) -> str:
     """Kill the stage, run it again, and return what was wrong, or an empty text."""
-    name, target, sent = chance.choice([*TOOLS]), chance.choice(TARGETS), chance.choice([signal.SIGKILL, signal.SIGTERM])
+    # Snakemake runs the stage `code` only before another one
+    name = "dvc" if stage == "code" else chance.choice([*TOOLS])
+    target, sent = chance.choice(TARGETS), chance.choice([signal.SIGKILL, signal.SIGTERM])
     moment, alive = chance.uniform(0, seconds), False
     while not alive:
         built.restore(stage)

@@ -28,9 +28,11 @@ from pipeline.orchestrating.project import opened
 from pipeline.running import devices, hardware, stage
 from pipeline.running.merges import require_all_whole
 from pipeline.settings.score_files import content
+from tests import kill_everything
 from tests.support import in_process
 from tests.support.projects import ROOT, without_git
 from tests.support.refusals import refused
+from tests.support.shortened import outputs
 from tests.support.stubs import StubProject
 from transformer.files import write_file
 
@@ -399,6 +401,17 @@ def test_a_stage_replaces_no_folder_of_the_user(here):
 
 
 # Snakemake's options, signals to its process alone, and git
+
+
+def test_make_kill_makes_a_stage_run_again(project, tmp_path):
+    (kept := tmp_path / "kept").mkdir()
+    kill_everything.copy(project.root, kept)
+    built = kill_everything.Built(project, kept, {"code": ["work/code"], **outputs(project.root)})
+    for stage_name in ("code", "score@demo-tiny"):
+        built.restore(stage_name)
+        project.run("dvc", "repro", "--single-item", stage_name)
+        assert built.differing(stage_name) == ([], [])
+    assert project.ran() == ["score@demo-tiny"]
 
 
 def test_a_part_that_is_up_to_date_does_not_speak_for_the_rest(project):
