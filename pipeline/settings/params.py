@@ -50,7 +50,9 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
         params = yaml.load(text)
     except (YAMLError, TypeError, AssertionError, RecursionError) as error:  # TypeError and AssertionError: an invalid key
         why = " ".join((str(error) or "a key occurs twice in !!omap").split()).replace('"<unicode string>", ', "")
-        raise UserError(f"{path} cannot be read: {why.partition(' To suppress this check')[0]}") from None
+        lines = text.splitlines()[mark.line :] if (mark := getattr(error, "problem_mark", None)) else []
+        said = f": {shown(lines[0])}" if lines else ""  # with a tab or a no-break space as \t or \xa0
+        raise UserError(f"{path} cannot be read: {why.partition(' To suppress this check')[0]}{said}") from None
     if not isinstance(params, dict):
         raise UserError(f"{path} is not a mapping")
     return params
@@ -72,6 +74,12 @@ class Constructor(SafeConstructor):
         except (ValueError, LookupError):  # a date like 2026-13-45, or !!int abc
             kind = str(node.tag).rpartition(":")[2]
             raise ConstructorError(None, None, f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
+
+    def check_mapping_key(self, node: Any, key_node: Node, mapping: Any, key: Any, value: Any) -> bool:
+        if node.flow_style and value is None and isinstance(key, int | float):  # {dropout: 0,1} has the key 1
+            why = f"a comma ends a setting, the decimal mark is a point, and {key_node.value} has no value"
+            raise ConstructorError(None, None, why, key_node.start_mark)
+        return super().check_mapping_key(node, key_node, mapping, key, value)
 
 
 def entry(params: Mapping, block: str, name: str) -> Mapping:

@@ -225,6 +225,11 @@ FIRST = "base:\n  first: &all\n    steps: "
             "params.yaml, line 2: <<<<<<< is a conflict marker of git",
         ),
         ("a: 1\nruns: {a: {}, b: {}, a: {}}", 'found duplicate key "a"'),
+        (
+            "a: {dropout: 0,1, warmup: 1,000}",
+            "a comma ends a setting, the decimal mark is a point, and 1 has no value in line 1",
+        ),
+        ("a: 1\nruns:\n\tx: {}\n", "in line 3, column 1: '\\tx: {}'"),
         ("- runs", "is not a mapping"),
         (f"{FIRST}2001-99-99\n", "'2001-99-99' is not a valid timestamp in line 3"),
         (f'{FIRST}!!int "abc"\n', "'abc' is not a valid int in line 3"),
