@@ -183,8 +183,9 @@ def test_a_translation_begins_with_a_forced_prefix_and_has_its_score(translate):
             assert [each[rank].score for each in found] == pytest.approx(forced, rel=1e-4)
     assert translate(LINES, beam=1, prefix=half) != translate(LINES, beam=1, prefix=others)
     greedy = translate(LINES, beam=1)
-    for end in ("", " "):
-        assert translate(LINES, beam=1, prefix=[" ".join(text.split()[:2]) + end for text in greedy]) == greedy
+    for space in (" ", "\n", "\t\u00a0"):  # around words and between them
+        prefixes = [space.join(["", *text.split()[:2], ""]) for text in greedy]
+        assert translate(LINES, beam=1, prefix=prefixes) == greedy
     assert translate(LINES[0], prefix="die Katze " * 60).startswith("die Katze die Katze"), "beyond the limit of length"
 
 
@@ -219,6 +220,7 @@ TWO = ["one", "two"]
         (None, {}, "None is not possible; a text or a list of texts is expected"),
         (5, {}, "5 is not possible; a text or a list of texts is expected"),
         ({"en": "one"}, {}, "is not possible; a text or a list of texts is expected"),
+        (b"one", {}, "b'one' is not possible; a text or a list of texts is expected"),
     ],
 )
 def test_what_is_no_text_or_no_prefix_or_no_length_is_refused(translate, text, settings, said):

@@ -158,7 +158,8 @@ class Translator(Sources):
         `DecodingConfig` that differ in this call. Raises UserError as `prepared`, `hypotheses` and `using` do, and for a
         `text` that is neither a str nor a list.
         """
-        if not isinstance(text, Iterable) or isinstance(text, Mapping) or hasattr(text, "columns"):  # it yields names
+        wrong = isinstance(text, Mapping | bytes | bytearray) or hasattr(text, "columns")  # they yield names and numbers
+        if wrong or not isinstance(text, Iterable):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         number = 1 if n_best is None else n_best
@@ -182,7 +183,7 @@ class Translator(Sources):
         prefixes = [prefix] * count if isinstance(prefix, str) else prefix
         valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(map(is_text, prefixes))
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
-        ids = self.encode([*map(str.rstrip, prefixes)]) if any(prefixes) else ()  # a last space would be a piece
+        ids = self.encode([" ".join(each.split()) for each in prefixes]) if any(prefixes) else ()  # spaces as in training
         most = self.longest
         require(max(map(len, ids), default=0) <= most, "prefix", prefix, f"at most {most:,} pieces are expected")
         valid = isinstance(min_length, int) and 0 <= min_length <= most
