@@ -49,7 +49,7 @@ from pipeline.settings.score_files import content, rounded
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.text.evaluation import EvaluationSet, read_lines, require_aligned
 from pipeline.text.forms import read_text
-from pipeline.text.wmt import Lines, documents, read_sides
+from pipeline.text.wmt import Lines, read_sides
 from transformer.config.reading import UserError, placed
 from transformer.files import write_lines
 
@@ -65,7 +65,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     if output in [path.resolve() for path in paths]:
         raise UserError(f"--output: {arguments.output} is read as well and would be replaced; another path is expected")
     source, reference = (read_text(path, arguments.encoding) for path in paths)
-    require_aligned(paths[0], len(source), paths[1], len(reference))
+    require_aligned(paths[0], len(source), paths[1], len(reference), source.documents, reference.documents)
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
     translator = translator_of(arguments.system, arguments.step)
@@ -213,12 +213,10 @@ def judge(arguments: argparse.Namespace) -> None:
     found = {name: lines for file in named if file for name, lines in read(file, "hyp").items()}
     if len(found) != (expected := 2 if arguments.against else 1):
         raise UserError(f"{expected} translations are expected, not {', '.join(found)}; FILE#SYSTEM takes one of an XML")
-    order = {name: documents(name) for name in (*found, *references)}
     for name, lines in found.items():
         for reference, others in references.items():
-            require_aligned(name, len(lines), reference, len(others))
-            if len({order[name], order[reference], ()}) > 2:
-                raise UserError(f"{name} and {reference} have different documents, or the same in another order")
+            order = [getattr(each, "documents", ()) for each in (lines, others)]  # an XML's are not compared
+            require_aligned(name, len(lines), reference, len(others), *order)
         if not lines or None in lines:
             raise UserError(f"{name} has no translation of segment {[*lines, None].index(None) + 1:,} of the set")
     texts = {name: [segment or "" for segment in lines] for name, lines in found.items()}

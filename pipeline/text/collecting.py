@@ -144,15 +144,16 @@ def append_sides(part: Part, opened: list[Sides], keys: Languages, files: Files)
     """Append the sides, one after the other. Returns the number of pairs and what the sides are called in messages."""
     count, labels = 0, ["", ""]
     for number, sides in enumerate(opened, 1):
-        lines = [0, 0]
+        lines, documents = [0, 0], list[tuple[bytes, ...]]()
         for key, stream in sides:
             say(f"reading {stream.label}")
             side, left = keys.index(key), part.first and part.first - count
             labels[side] = stream.label
             lines[side] = append_lines(text(stream, part.encodings[side]), files[side], stream.label, 0, left)
+            documents.append(stream.documents)
             if left and lines[side] < left and number == len(opened):
                 raise UserError(f"{stream.label} has {lines[side]:,} lines; first: {part.first} asks for more")
-        require_aligned(labels[0], lines[0], labels[1], lines[1])
+        require_aligned(labels[0], lines[0], labels[1], lines[1], *documents)
         count += lines[0]
     return count, labels
 

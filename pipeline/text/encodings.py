@@ -20,7 +20,7 @@ def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
     and named on stderr, for `normalise` to refuse or replace.
     """
     mark = next((mark for mark in MARKS if stream.head.startswith(mark)), b"")
-    encoding = MARKS.get(mark) or codecs.lookup(stated or "utf-8").name  # a byte order mark counts more
+    encoding = MARKS.get(mark) or codecs.lookup(stated or "utf-8").name.removesuffix("-sig")  # the mark counts more
     if encoding == "utf-8":
         stream.read(len(mark))
         return checked(stream, stream.label, encoding)

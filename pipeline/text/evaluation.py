@@ -60,7 +60,9 @@ def read_aligned(first: Path, second: Path) -> tuple[list[str], list[str]]:
     return lines, others
 
 
-def require_aligned(first: Path | str, lines: int, second: Path | str, others: int) -> None:
-    """Raise UserError unless both files have the same number of lines."""
+def require_aligned(first: Path | str, lines: int, second: Path | str, others: int, *documents: tuple[bytes, ...]) -> None:
+    """Raise UserError unless both files have the same number of lines and, if both have documents, the same in order."""
     if lines != others:
         raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")
+    if len({*documents, ()}) > 2:
+        raise UserError(f"{first} and {second} have different documents, or the same in another order")

@@ -26,6 +26,7 @@ from transformer.config.reading import UserError
 Languages = tuple[str, str]
 Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
 QUOTED = re.compile(rb'"(?:[^"]|"")*"')  # a cell of a table, as spreadsheets write those with special characters
+DOCUMENT = rb"<doc\b[^>]*?%s\s*=\s*[\"']?([^\"'\s>]*)|<seg\b"  # the name of each document, and b"" for each segment
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
 
 
@@ -36,12 +37,15 @@ def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
     first = next(chunks)
     require_plain(first[:HEAD], stream.label)
     whole = itertools.chain([first], chunks)
-    yield from sgm_segments(whole, stream.label) if re.match(SGM, first, re.IGNORECASE) else whole
+    yield from sgm_segments(whole, stream) if re.match(SGM, first, re.IGNORECASE) else whole
 
 
-def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
-    """Yield the text of each <seg> as a line, in order, with entities replaced by their characters."""
-    content = bytearray()
+def sgm_segments(chunks: Iterable[bytes], stream: Unpacked) -> Iterator[bytes]:
+    """Yield the text of each <seg> as a line, in order, with entities replaced by their characters.
+
+    Raises UserError for an incomplete file, and for one with texts of several systems or translators.
+    """
+    content, label = bytearray(), stream.label
     for chunk in chunks:
         content += chunk
         refuse_long(len(content), label)
@@ -50,24 +54,39 @@ def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     opened = len(re.findall(rb"<seg\b", stated, re.IGNORECASE))
     if len(segments) != opened or not opened:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
+    documents, texts = (re.findall(DOCUMENT % key, stated, re.IGNORECASE) for key in (rb"\bdocid", rb"\bsysid"))
+    if len({*filter(None, texts)}) > 1 or len(re.findall(rb"<(?:src|tst|ref)set\b", stated, re.IGNORECASE)) > 1:
+        held = b", ".join(dict.fromkeys(filter(None, texts))).decode(errors="replace") or "sets"
+        raise UserError(f"{label}: it holds several texts, one after the other ({held}); a file with one is expected")
+    stream.documents = tuple(documents) if any(documents) else ()
     for segment in segments:  # bytes that are not UTF-8 are passed on
         yield line(resolve_references(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
 
 
-def read_text(path: Path, encoding: str | None = None) -> list[str]:
+class Text(list[str]):
+    """The lines of a text, and the documents of an .sgm file, as in `Unpacked`."""
+
+    documents: tuple[bytes, ...] = ()
+
+
+def read_text(path: Path, encoding: str | None = None) -> Text:
     """Return the lines of a text that a user hands over to a command: a file, compressed or not, or a pipe."""
     return lines_in(path.read_bytes(), str(path), encoding)
 
 
-def lines_in(content: bytes, label: str, encoding: str | None = None) -> list[str]:
-    found = b"".join(text(Unpacked(io.BufferedReader(io.BytesIO(content)), label), encoding))
+def lines_in(content: bytes, label: str, encoding: str | None = None) -> Text:
+    stream = Unpacked(io.BufferedReader(io.BytesIO(content)), label)
+    found = b"".join(text(stream, encoding))
     notice(found[: 1 << 20], label)
     try:
-        lines = found.decode().split("\n")
+        lines = Text(found.decode().split("\n"))
     except UnicodeDecodeError as error:
         place = found.count(b"\n", 0, error.start) + 1
         raise UserError(f"{label}: line {place:,} is not UTF-8; UTF-8 text is expected") from None
-    return lines if lines[-1] else lines[:-1]
+    lines.documents = stream.documents
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def line(segment: str | bytes) -> bytes:
@@ -188,8 +207,9 @@ def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterat
             inner = held.get("translation")
             held = inner if isinstance(inner, dict) else held
             yield number, list(held), list(held.values())
-        except (ValueError, RecursionError, AttributeError) as error:
-            raise UserError(f"{path}: row {number:,} is not a JSON object: {str(error)[:100]}") from None
+        except (ValueError, RecursionError, AttributeError):
+            held = repr(row[:60].decode(errors="replace"))
+            raise UserError(f"{path}: row {number:,} is {held}; a JSON object in each line is expected") from None
 
 
 def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:

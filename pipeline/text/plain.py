@@ -25,16 +25,16 @@ OTHERS = {
     rb"\s*(<!DOCTYPE html|<html|<head)": "an HTML page, perhaps an error page of the site; text is expected",
     rb"\s*<(\?xml|!DOCTYPE|xliff\b|[a-z][\w:.-]*(\s[^<>]*)?>\s*\n\s*<)": "an XML file; text without mark-up, one "
     "segment per line, is expected",
-    rb'\s*\[?\s*\{\s*"': "a JSON file; {{jsonl: {0}}} reads one object per line",
+    rb'\s*(\[?\s*\{\s*|\[\s*\n\s*)"': "a JSON file; {{jsonl: {0}}} reads one object per line",
     rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
-    rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not "
-    "text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
+    rb"(\x1f\x8b|\xfd7zXZ|BZh[1-9]1A|7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|"
+    rb"\x89PNG)": "not text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
     rb"([^|\n]+ \|\|\| [^\n]+\n){2,}[^\n]*\Z": "a table with |||; {{tsv: {0}}} reads both sides if ' ||| ' is a tab",
     rb"\s*<(url|keywords|talkid|speaker|chapter)\b[^\n]*>[ \t\r]*\n": "a text with lines of mark-up, as of IWSLT; the rest "
     "is expected, on both sides: sed '/^</d'",
     rb"version https://git-lfs": "a pointer of Git LFS; its text is expected: git lfs pull",
     rb"(\"[^\n]*\",\"[^\n]*\"\r?\n){2,}[^\n]*\Z": "a table with commas; {{tsv: {0}}} reads one with tabs and no quotes",
-    rb'(#[^\n]*\n|\s)*msgid "': "a catalogue of gettext; text without mark-up, one segment per line, is expected",
+    rb'(#[^\n]*\n|\s)*msg(id|ctxt) "': "a catalogue of gettext; text without mark-up, one segment per line, is expected",
     rb"(\d+-\d+( \d+-\d+)*\n){2,}[^\n]*\Z": "word alignments; text is expected",
     rb"([^\t\n]*\t[^\n]*\n){2,}[^\n]*\Z": "a table with tabs; {{tsv: {0}}} reads both sides",
 }

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from pipeline.settings.languages import means
 from pipeline.text.archives import Unpacked
 from pipeline.text.forms import line, lines_in
-from pipeline.text.plain import SGM, XML
+from pipeline.text.plain import XML
 from transformer.config.reading import UserError
 
 Lines = Sequence[str | None]  # None where a file has no text for a segment
@@ -32,7 +32,7 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
     if not re.match(XML + rb"<dataset\b", stream.head.removeprefix(b"\xef\xbb\xbf"), re.IGNORECASE):
         if author:
             raise UserError(f"{named} is missing, and {name} is no XML of WMT, which could have a part #{author}")
-        return {name: [*lines_in(content, name, encoding)]}
+        return {name: lines_in(content, name, encoding)}
     try:
         found = texts(fromstring(b"".join(stream)), kind, language, name)
     except UserError:
@@ -43,15 +43,6 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
         held = ", ".join(found) or "none"
         raise UserError(f"{named}: no <{kind}> in {language} has this {AUTHORS[kind]}; there is {held}")
     return {f"{name}#{by}": lines for by, lines in found.items() if author in ("", by)}
-
-
-def documents(name: str) -> tuple[bytes, ...]:
-    """Return the ids of the documents of an .sgm file, in order. () for another file."""
-    if not Path(name).is_file():
-        return ()
-    content = b"".join(Unpacked(io.BufferedReader(io.BytesIO(Path(name).read_bytes())), name))
-    ids = re.findall(rb"<doc\b[^>]*\bdocid=\"([^\"]*)", content, re.IGNORECASE)
-    return tuple(ids) if re.match(SGM, content, re.IGNORECASE) else ()
 
 
 def texts(root: Element, kind: str, language: str, name: str) -> dict[str, Lines]:

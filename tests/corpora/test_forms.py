@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import lzma
+import re
 import tarfile
 from collections import Counter
 
@@ -259,6 +260,9 @@ def test_a_first_row_of_names_is_said(collected, capsys, first):
         ("word alignments", b"0-0 1-2\n0-0\n"),
         ("a tar file", tarfile.TarInfo("my.de").tobuf()),
         ("an XML file", b'<xliff version="1.2"><file/></xliff>\n'),
+        ("a catalogue of gettext", b'#: menu.c\nmsgctxt "menu"\nmsgid "One"\nmsgstr "Eins"\n'),
+        ("a JSON file", b'[\n  "One.",\n  "Two."\n]\n'),
+        *(("not text, or compressed in a way", gzip.compress(pack(b"a\n"))) for pack in (gzip.compress, lzma.compress)),
     ],
 )
 def test_lines_of_another_form_are_named(refused, kind, data):
@@ -347,10 +351,10 @@ GROWING = f'<!DOCTYPE t [<!ENTITY e0 "{"x" * 99}">{GROWING}]>'
         ("tsv", table([("a", "b"), ('"say ""a"", then ""b"""', "c")]), ["cells are in quotes"]),
         ("tsv", b"one,eins\n", ["first row is 'one,eins'", "with tabs"]),
         ("jsonl", b'{"en": "a", "de": "b"}\n{"en": "a", "de": null}\n', ["row 2 has no text for en and de"]),
-        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["row 2 is not a JSON object"]),
+        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["row 2 is '{\"en\": '; a JSON object in each line"]),
         ("jsonl", b'{"en": "\\ud800", "de": "b"}\n', ["row 1 has no text for en and de"]),
-        ("jsonl", b"[" * 99_999, ["row 1 is not a JSON object"]),
-        ("jsonl", b"[1]\n", ["row 1 is not a JSON object"]),
+        ("jsonl", b"[" * 99_999, ["row 1 is '[[[", "a JSON object in each line"]),
+        ("jsonl", b"[1]\n", ["row 1 is '[1]'; a JSON object in each line"]),
         ("jsonl", b"x" * (1 << 25), ["more than 16,777,216 bytes"]),
         ("tmx", PAIRED["tmx"][:-20], ["damaged or not a TMX file"]),
         ("tmx", b'<?xml version="1.0" encoding="shift_jis"?><tmx/>', ["multi-byte encodings", "convert the file to UTF-8"]),
@@ -438,6 +442,10 @@ def test_a_table_in_another_encoding(collected, refused):
     data = table(zip(ENGLISH, GERMAN)).decode().replace("“", '"').replace("”", '"').encode("latin-1")
     refused(["text/my.tsv: line 1", "is not UTF-8"], {"tsv": "text/my.tsv"}, my_tsv=data)
     assert collected({"tsv": "text/my.tsv", "encoding": "latin-1"})[1] == GERMAN
+    assert collected({"tsv": "text/my.tsv", "encoding": "utf-8-sig"}, my_tsv=table(zip(ENGLISH, GERMAN))) == [
+        ENGLISH,
+        GERMAN,
+    ]
     assert collected({"tsv": "text/my.tsv"}, my_tsv=b"a\tb\r\n \r\nc\td\r\n") == [["a", "c"], ["b", "d"]]
     assert collected({"tsv": "text/my.tsv"}, my_tsv=b"en\tde\n") == [[], []], "names alone, without rows"
 
@@ -490,6 +498,31 @@ def test_sgm_gives_its_segments_one_a_line():
         found = b"".join(text(stream((head + SGM).encode()))).decode()
         assert found == 'Standard & Poor\'s\na "b" c\n\n\n<d> \u2028 e\nAT&T ?a=1&copy=2\n'
     assert b"".join(text(stream("<seg>für</seg>".encode("latin-1")), "latin-1")).decode() == "für\n"
+
+
+def documents(names, tag="refset", by="A"):
+    segments = '<seg id="1">{0} {1} 1</seg><seg id="2">{0} {1} 2</seg>'
+    held = "".join(f'<doc sysid="{by}" docid="{name}">{segments.format(name, tag)}</doc>\n' for name in names)
+    return f'<{tag} setid="x">\n{held}</{tag}>\n'
+
+
+@pytest.mark.parametrize("change", [str, lambda sgm: sgm.replace('"', "'"), lambda sgm: re.sub('="(.*?)"', r" = \1", sgm)])
+@pytest.mark.parametrize("pack", [str.encode, lambda sgm: gzip.compress(sgm.encode("utf-16"))])
+def test_the_documents_of_both_sgm_files_are_the_same_in_order(collected, refused, change, pack):
+    part, source = {"source": "text/a.sgm", "target": "text/b.sgm"}, pack(change(documents("xy", "srcset")))
+    sides = collected(part, a_sgm=source, b_sgm=documents("xy").encode())
+    assert sides == [[f"{name} {tag} {number}" for name in "xy" for number in (1, 2)] for tag in ("srcset", "refset")]
+    moved = re.sub(r'(<seg id="2">x.*?</seg>)(</doc>\n<doc.*?>)', r"\2\1", documents("xy"))
+    for other in (documents("yx"), documents("xz"), moved):
+        refused(["text/a.sgm and text/b.sgm have different documents"], part, a_sgm=source, b_sgm=pack(change(other)))
+    nameless = re.sub("<doc[^>]*>", "<doc>", documents("yx"))
+    assert collected(part, a_sgm=source, b_sgm=nameless.encode())[1][0] == "y refset 1"
+
+
+@pytest.mark.parametrize("second", [documents("x", by="B"), documents("x"), documents("x", "srcset")])
+def test_an_sgm_with_several_texts_is_refused(second):
+    with refusals.refused("test: it holds several texts, one after the other"):
+        b"".join(text(stream((documents("x") + second).encode())))
 
 
 def test_a_broken_sgm_is_named():
