@@ -137,13 +137,14 @@ def tables(scales: Sequence[Scale]) -> list[Table]:
 def distance_row(scale: Scale, rows: Sequence[str]) -> dict[str, Any]:
     """How far these rows of a scale are from the paper's. Rank correlation: Spearman's."""
     distance, of, spread = scale.distance(rows), scale.rows.reindex(rows), scale.spread if len(scale.rows) else None
+    ranks = of[["effect", "paper"]].dropna().rank()  # method="spearman" would import scipy.stats for a second
     signs = [ours * ROWS[row].effect[0] > 0 for row, ours in of["BLEU"].dropna().items()]
     return {
         "study": scale.name,
         "rows": f"{of['effect'].count()} of {len(rows)}",
         "D2": distance,
         "D": distance and float(np.sign(distance) * abs(distance) ** 0.5),
-        "rank correlation": None if distance is None else of["effect"].corr(of["paper"], method="spearman"),
+        "rank correlation": None if distance is None else ranks["effect"].corr(ranks["paper"]),
         "BLEU: signs as the paper's": f"{sum(signs)} of {len(signs)}" if signs else None,
         "deviation of a seed": spread and float(spread.seeds**0.5),
         "degrees of freedom": spread and spread.freedom,

@@ -176,7 +176,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("hardware.nfiles", 1.0, "params.yaml: hardware.nfiles: 'nfiles' is not possible; another name is expected"),
         ("corpora.demo.languages", ["en", "../de"], "a name of at most 100 letters, digits"),
         ("models.quick.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
-        ("models.quick.averaging.choose", "dev_loss", "that divides checkpoint_every (50) and steps (700) is expected"),
+        ("models.quick.averaging.choose", "dev_loss", "that divides checkpoint_every (25) and steps (600) is expected"),
         ("runs.demo-tiny", EARLY, "can end it at step 120) writes a checkpoint every 50 steps; at most 3"),
         ("runs.demo-tiny", EARLY | {"checkpoint_every": 300}, "at most 2 is expected"),  # of the steps 100 and 120
         ("models.quick.training.checkpoint_every", 400, "at most 2 is expected"),
