@@ -6,6 +6,7 @@ or is of other settings than params.yaml now gives it, has a row with its settin
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,13 +131,22 @@ class Results:
 
         Precisions are told apart if a seed was trained in two. Of runs with equal seeds and precisions, keep the first.
         """
-        runs = self.runs.loc[list(names)]
+        kept: dict[tuple, str] = {}
+        for name in names:
+            kept.setdefault(self.trainings[name], name)
+        seeds = Counter((settings, seed) for settings, seed, _ in kept)
+        twice = {settings for (settings, _), times in seeds.items() if times > 1}
+        groups: dict[tuple, list[str]] = {}
+        for (settings, _, precision), name in kept.items():
+            groups.setdefault((settings, settings in twice and precision), []).append(name)
+        return list(groups.values())
+
+    @cached_property
+    def trainings(self) -> dict[str, tuple[str, Any, Any]]:
+        """What a training is made of, by run: its settings and data, its seed and its precision."""
         compared = [key for key in SAME if key not in ("seed", "precision", "arithmetic")] + ["bpe_dropout", "data"]
-        settings = [repr(row) for row in runs[compared].values.tolist()]
-        runs = runs.assign(settings=settings).drop_duplicates(["settings", "seed", "precision"])
-        twice = runs.groupby("settings")["seed"].transform(lambda seeds: seeds.duplicated().any()).astype(bool)
-        groups = runs.groupby(["settings", runs["precision"].where(twice, "any")], sort=False)
-        return [list(group.index) for _, group in groups]
+        settings = [repr(row) for row in self.runs[compared].values.tolist()]
+        return dict(zip(self.runs.index, zip(settings, self.runs["seed"], self.runs["precision"])))
 
     def over_seeds(self, runs: Sequence[str], *place: str) -> Mean | None:
         """The mean of a score (arguments of `at`); None if a run does not have it, or if there is only one run."""
