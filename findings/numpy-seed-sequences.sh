@@ -2,8 +2,8 @@
 # Expected: different sequences of numbers are different seeds: default_rng([7]), default_rng([7, 0]) and default_rng([7, 0, 0]) draw
 #   different numbers, such as for a seed, its epoch 0 and the worker 0 of that epoch.
 # Happens: all three draw the same numbers. SeedSequence fills a sequence of less than four words of 32 bits with zeros. It also joins
-#   the words of large numbers, so that 7 + 3 * 2**32 is the same seed as [7, 3]. Sequences of one length of numbers below 2**32 do
-#   not collide, nor do those that the manual recommends, which have the seed last.
+#   the words of large numbers, so that 7 + 3 * 2**32 is the same seed as [7, 3]. Sequences as the manual recommends, which have the
+#   seed last, do not meet.
 # Versions: numpy 2.4.6. Date: 2026-11-30.
 # Source: https://github.com/numpy/numpy/pull/16551 (the zeros once met the keys of spawned seeds) and
 #   https://numpy.org/doc/stable/reference/random/parallel.html ("Sequence of integer seeds").

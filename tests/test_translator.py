@@ -183,7 +183,7 @@ def test_a_translation_begins_with_a_forced_prefix_and_has_its_score(translate):
             assert [each[rank].score for each in found] == pytest.approx(forced, rel=1e-4)
     assert translate(LINES, beam=1, prefix=half) != translate(LINES, beam=1, prefix=others)
     greedy = translate(LINES, beam=1)
-    for space in (" ", "\n", "\t\u00a0"):  # around words and between them
+    for space in (" ", "\n", "\t\u00a0", "\u200b \u00ad"):  # around words and between them
         prefixes = [space.join(["", *text.split()[:2], ""]) for text in greedy]
         assert translate(LINES, beam=1, prefix=prefixes) == greedy
     assert translate(LINES[0], prefix="die Katze " * 60).startswith("die Katze die Katze"), "beyond the limit of length"

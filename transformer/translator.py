@@ -183,7 +183,8 @@ class Translator(Sources):
         prefixes = [prefix] * count if isinstance(prefix, str) else prefix
         valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(map(is_text, prefixes))
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
-        ids = self.encode([" ".join(each.split()) for each in prefixes]) if any(prefixes) else ()  # spaces as in training
+        clean = cleaner(entities=False, nfc=False, punctuation=False, language="")  # invisible characters, as in training
+        ids = self.encode([" ".join(clean(f"{each}\n").split()) for each in prefixes]) if any(prefixes) else ()
         most = self.longest
         require(max(map(len, ids), default=0) <= most, "prefix", prefix, f"at most {most:,} pieces are expected")
         valid = isinstance(min_length, int) and 0 <= min_length <= most

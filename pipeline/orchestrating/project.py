@@ -64,8 +64,9 @@ def require_files(folder: Path) -> None:
         if str(path) != os.fsencode(path).decode(errors="replace"):
             raise UserError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8; rename it")
         if not (path.is_file() or path.is_dir() or left_beside(path)):
-            what = "a pipe, a socket or a device" if path.exists() else "a link to a file that is not there"
-            raise UserError(f"{path} is {what}; {folder}/ holds files, so write its content into one")
+            if path.is_symlink():
+                raise UserError(f"{path} is a link to a file that is not there; put the file back, or remove the link")
+            raise UserError(f"{path} is a pipe, a socket or a device; {folder}/ holds files, so write its content into one")
 
 
 def require_declared(stages: Iterable[PipelineStage]) -> None:

@@ -12,7 +12,7 @@ DEMONSTRATION = f"{TEXT}/demo"  # the sentence pairs that come with the project
 
 
 def require_address(address: str) -> None:
-    """Refuse an address that is neither the http(s) URL of a file nor a path below text/ that DVC does not ignore.
+    """Refuse an address that is neither the http(s) URL of a file nor a path below text/, and a name of `left_beside`.
 
     DVC notices a change of a file below text/. It would not notice a change elsewhere.
     """
@@ -28,7 +28,7 @@ def require_address(address: str) -> None:
 
 
 def left_beside(path: PurePath) -> bool:
-    """Return whether a path has a name that DVC ignores: that of a file which a program leaves beside those of the user."""
+    """Return whether a path has a name that programs give to files beside those of the user, and that DVC ignores."""
     return any(re.fullmatch(r"\.#.*|\..*\.sw.|.*~|.*\.partial", part, re.DOTALL) for part in path.parts)
 
 

@@ -76,7 +76,7 @@ class Constructor(SafeConstructor):
             raise ConstructorError(None, None, f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
 
     def check_mapping_key(self, node: Any, key_node: Node, mapping: Any, key: Any, value: Any) -> bool:
-        if node.flow_style and value is None and isinstance(key, int | float):  # {dropout: 0,1} has the key 1
+        if node.flow_style and value is None and type(key) in (int, float):  # {dropout: 0,1} has the key 1
             why = f"a comma ends a setting, the decimal mark is a point, and {key_node.value} has no value"
             raise ConstructorError(None, None, why, key_node.start_mark)
         return super().check_mapping_key(node, key_node, mapping, key, value)

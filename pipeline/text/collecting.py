@@ -153,7 +153,7 @@ def append_sides(part: Part, opened: list[Sides], keys: Languages, files: Files)
             documents.append(stream.documents)
             if left and lines[side] < left and number == len(opened):
                 raise UserError(f"{stream.label} has {lines[side]:,} lines; first: {part.first} asks for more")
-        require_aligned(labels[0], lines[0], labels[1], lines[1], *documents)
+        require_aligned(labels[0], lines[0], labels[1], lines[1], *([] if part.first else documents))
         count += lines[0]
     return count, labels
 

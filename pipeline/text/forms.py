@@ -26,7 +26,8 @@ from transformer.config.reading import UserError
 Languages = tuple[str, str]
 Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
 QUOTED = re.compile(rb'"(?:[^"]|"")*"')  # a cell of a table, as spreadsheets write those with special characters
-DOCUMENT = rb"<doc\b[^>]*?%s\s*=\s*[\"']?([^\"'\s>]*)|<seg\b"  # the name of each document, and b"" for each segment
+# An attribute of each document, and nothing for each segment
+DOCUMENT = rb"<doc\b[^>]*?\b%s\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s>]*))|<seg\b"
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
 
 
@@ -43,7 +44,7 @@ def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
 def sgm_segments(chunks: Iterable[bytes], stream: Unpacked) -> Iterator[bytes]:
     """Yield the text of each <seg> as a line, in order, with entities replaced by their characters.
 
-    Raises UserError for an incomplete file, and for one with texts of several systems or translators.
+    Raises UserError for an incomplete file, and for one with several texts of a document, as of several systems.
     """
     content, label = bytearray(), stream.label
     for chunk in chunks:
@@ -54,11 +55,12 @@ def sgm_segments(chunks: Iterable[bytes], stream: Unpacked) -> Iterator[bytes]:
     opened = len(re.findall(rb"<seg\b", stated, re.IGNORECASE))
     if len(segments) != opened or not opened:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
-    documents, texts = (re.findall(DOCUMENT % key, stated, re.IGNORECASE) for key in (rb"\bdocid", rb"\bsysid"))
-    if len({*filter(None, texts)}) > 1 or len(re.findall(rb"<(?:src|tst|ref)set\b", stated, re.IGNORECASE)) > 1:
+    documents, texts = ([*map(b"".join, re.findall(DOCUMENT % key, stated, re.IGNORECASE))] for key in (b"docid", b"sysid"))
+    names = [*filter(None, documents)]
+    if len({*names}) < len(names):
         held = b", ".join(dict.fromkeys(filter(None, texts))).decode(errors="replace") or "sets"
         raise UserError(f"{label}: it holds several texts, one after the other ({held}); a file with one is expected")
-    stream.documents = tuple(documents) if any(documents) else ()
+    stream.documents = tuple(documents) if names else ()
     for segment in segments:  # bytes that are not UTF-8 are passed on
         yield line(resolve_references(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
 
@@ -207,9 +209,10 @@ def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterat
             inner = held.get("translation")
             held = inner if isinstance(inner, dict) else held
             yield number, list(held), list(held.values())
-        except (ValueError, RecursionError, AttributeError):
+        except (ValueError, RecursionError, AttributeError) as error:
             held = repr(row[:60].decode(errors="replace"))
-            raise UserError(f"{path}: row {number:,} is {held}; a JSON object in each line is expected") from None
+            why = f" ({str(error)[:100]})" if isinstance(error, ValueError) else ""
+            raise UserError(f"{path}: row {number:,} is {held}{why}; a JSON object in each line is expected") from None
 
 
 def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:

@@ -25,7 +25,7 @@ def prepare(
 ) -> None:
     """Copy the last state of a finished training with fewer steps into the folder of this one, if it has no state.
 
-    Of several, the longest that the settings allow is taken.
+    Of several, the longest that the settings and the code allow is taken.
 
     `key_of` gives the key of a training with these settings. `identity` is what the state of this training has to agree
     with, and `code` the digest of the present code. Warns if there is such a state, but the training begins at step 0.
@@ -33,11 +33,13 @@ def prepare(
     place = workspace.folder(run, key_of(config))
     if (place / workspace.STATE).exists() or not (shorter := finished(run, config, key_of)):
         return
-    fitting = {step: place for step, place in shorter.items() if not [*differences(config, step)]}
-    step, earlier = max((fitting or shorter).items())
-    reasons = [*differences(config, step)]
-    if workspace.history_of(earlier)[-1:] != [code]:
-        reasons.append(f"other code made it (`python -m pipeline.commands.accept {run}` lets the present code use it)")
+    other = f"other code made it (`python -m pipeline.commands.accept {run}` lets the present code use it)"
+    found = {
+        step: [*differences(config, step), *([other] if workspace.history_of(folder)[-1:] != [code] else [])]
+        for step, folder in shorter.items()
+    }
+    step = max(found, key=lambda each: (not found[each], each))
+    reasons, earlier = found[step], shorter[step]
     if not reasons:  # a state may be large
         tensors, description = read_tensors(earlier / workspace.STATE)
         saved = description["identity"]

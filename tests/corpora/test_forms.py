@@ -352,7 +352,7 @@ GROWING = f'<!DOCTYPE t [<!ENTITY e0 "{"x" * 99}">{GROWING}]>'
         ("tsv", table([("a", "b"), ('"say ""a"", then ""b"""', "c")]), ["cells are in quotes"]),
         ("tsv", b"one,eins\n", ["first row is 'one,eins'", "with tabs"]),
         ("jsonl", b'{"en": "a", "de": "b"}\n{"en": "a", "de": null}\n', ["row 2 has no text for en and de"]),
-        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["row 2 is '{\"en\": '; a JSON object in each line"]),
+        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["row 2 is '{\"en\": ' (Expecting value: ", "a JSON object"]),
         ("jsonl", b'{"en": "\\ud800", "de": "b"}\n', ["row 1 has no text for en and de"]),
         ("jsonl", b"[" * 99_999, ["row 1 is '[[[", "a JSON object in each line"]),
         ("jsonl", b"[1]\n", ["row 1 is '[1]'; a JSON object in each line"]),
@@ -518,6 +518,21 @@ def test_the_documents_of_both_sgm_files_are_the_same_in_order(collected, refuse
         refused(["text/a.sgm and text/b.sgm have different documents"], part, a_sgm=source, b_sgm=pack(change(other)))
     nameless = re.sub("<doc[^>]*>", "<doc>", documents("yx"))
     assert collected(part, a_sgm=source, b_sgm=nameless.encode())[1][0] == "y refset 1"
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_the_name_of_a_document_may_have_a_space_and_its_translator_may_change(collected, refused, quote):
+    part, names = {"source": "text/a.sgm", "target": "text/b.sgm"}, ["news 1", "news 2"]
+    source = documents(names, "srcset").replace('"', quote).encode()
+    refused(["have different documents"], part, a_sgm=source, b_sgm=documents(names[::-1]).replace('"', quote).encode())
+    several = documents(names[:1], by="A") + documents(names[1:], by="B")  # two sets in one file
+    assert len(collected(part, a_sgm=source, b_sgm=several.replace('"', quote).encode())[1]) == 4
+
+
+def test_of_two_sgm_files_the_documents_of_the_first_pairs_are_not_compared(collected):
+    part = {"source": "text/a.sgm", "target": "text/b.sgm", "first": 2}
+    sides = collected(part, a_sgm=documents("xyz", "srcset").encode(), b_sgm=documents("xy").encode())
+    assert sides == [["x srcset 1", "x srcset 2"], ["x refset 1", "x refset 2"]]
 
 
 @pytest.mark.parametrize("second", [documents("x", by="B"), documents("x"), documents("x", "srcset")])

@@ -358,6 +358,11 @@ def test_more_steps_do_not_go_on_from_a_state_of_other_code_or_of_other_hardware
         assert says in capsys.readouterr().err
         shutil.rmtree(workspace.folder("run", key_of_run()))
         (place / "code.json").write_text(history)
+    trained(short, **MORE, **SHORT | {"steps": 3})
+    write_json(place / "code.json", ["of another version"])
+    capsys.readouterr()
+    assert trained(short, **MORE, **SHORT | {"steps": 9}) == whole
+    assert "resuming at step 3" in capsys.readouterr().err, "the longest that the present code made"
 
 
 def test_a_kill_at_any_write_before_more_steps_begin_costs_nothing(short, monkeypatch):
