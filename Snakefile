@@ -120,14 +120,14 @@ for line in long_trainings.values():
 
 onstart:  # not called in a dry run
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, interrupted)
+    at_stop = signal.signal(signal.SIGINT, interrupted)
     try:
         confirm(long_trainings, {job.rule.name for job in workflow.dag.needrun_jobs()})
         with opened() as repo:
             refresh(repo)
     except (UserError, OSError) as error:
         sys.exit(failed("snakemake", error))
-    signal.signal(signal.SIGINT, at_interrupt)
+    signal.signal(signal.SIGINT, at_stop)
 
 
 def show_results():

@@ -5,6 +5,7 @@ import fcntl
 import multiprocessing
 import os
 import shutil
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from transformer.config.training import TrainingConfig
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy machine must not fail a test
 hypothesis.settings.load_profile("any machine")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's script has started pytest in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own store
 MEMORY = Path("/dev/shm")  # where pytest's folders are, because on a disk each fsync takes time
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 8 << 30:
