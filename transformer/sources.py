@@ -3,9 +3,12 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from transformer.cleaning import cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, shown
 from transformer.sentences import Divided, divided
+
+LEAST = cleaner(entities=False, nfc=False, punctuation=False, language="")  # what is cleaned in the text of every model
 
 
 def warn(text: str) -> None:
@@ -36,7 +39,7 @@ class Sources:
         return [self.normalised(line) for line in checked(lines)]
 
     def normalised(self, line: str) -> str:
-        return self.clean(line.replace("\n", " ") + "\n")[:-1]
+        return one_line(line, self.clean)
 
     def divided(self, text: str) -> Divided:
         """The lines of a text and their normalised sentences."""
@@ -70,6 +73,11 @@ class Sources:
         if self.max_length and longest >= self.max_length:
             return f"a sentence of {longest:,} pieces, and the model was trained on at most {self.max_length - 1:,}"
         return None
+
+
+def one_line(text: str, clean: Callable[[str], str] = LEAST) -> str:
+    """The text as one line, cleaned. Line feeds become spaces."""
+    return clean(text.replace("\n", " ") + "\n")[:-1]
 
 
 def is_text(line: object) -> bool:

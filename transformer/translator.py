@@ -32,10 +32,11 @@ from transformer.layout import pad
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.sentences import Divided
-from transformer.sources import Sources, is_text, warn
+from transformer.sources import Sources, is_text, one_line, warn
 from transformer.vocabulary import Vocabulary
 
 MOST = 10_000  # hypotheses of a line
+NO_TEXTS = Mapping | bytes | bytearray | memoryview  # which yield names and numbers
 No: TypeAlias = Literal[False]
 Many: TypeAlias = list[str] | tuple[str, ...]
 
@@ -80,8 +81,7 @@ class Translator(Sources):
 
         `device` is auto (a GPU where there is one), cpu or cuda. `precision` is auto, float32 or bfloat16. `settings`
         are those of `DecodingConfig` that differ from PAPER; `threads` are those of torch in this process, at most AT_ONCE.
-        A folder that earlier code wrote may lack text.json; its input is then not normalised. Raises
-        UserError for a missing or damaged file and for an invalid setting.
+        Without text.json, input is not normalised. Raises UserError for a damaged file and for an invalid setting.
         """
         if not (folder := Path(folder)).is_dir():
             raise UserError(f"{folder} is not a folder; a model folder, such as models/RUN/average, is expected")
@@ -158,8 +158,7 @@ class Translator(Sources):
         `DecodingConfig` that differ in this call. Raises UserError as `prepared`, `hypotheses` and `using` do, and for a
         `text` that is neither a str nor a list.
         """
-        wrong = isinstance(text, Mapping | bytes | bytearray) or hasattr(text, "columns")  # they yield names and numbers
-        if wrong or not isinstance(text, Iterable):
+        if not isinstance(text, Iterable) or isinstance(text, NO_TEXTS) or hasattr(text, "columns"):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         number = 1 if n_best is None else n_best
@@ -183,8 +182,7 @@ class Translator(Sources):
         prefixes = [prefix] * count if isinstance(prefix, str) else prefix
         valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(map(is_text, prefixes))
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
-        clean = cleaner(entities=False, nfc=False, punctuation=False, language="")  # invisible characters, as in training
-        ids = self.encode([" ".join(clean(f"{each}\n").split()) for each in prefixes]) if any(prefixes) else ()
+        ids = self.encode([" ".join(one_line(each).split()) for each in prefixes]) if any(prefixes) else ()
         most = self.longest
         require(max(map(len, ids), default=0) <= most, "prefix", prefix, f"at most {most:,} pieces are expected")
         valid = isinstance(min_length, int) and 0 <= min_length <= most

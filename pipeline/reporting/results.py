@@ -165,8 +165,8 @@ def load_results(params: Mapping, results: Path) -> Results:
     for name in dict.fromkeys([*params["runs"], *files]):
         row = selected_row(params, name) if name in params["runs"] else {}
         if name in files:
+            known = about(files[name], "run")
             with naming(files[name]):
-                known = about(files[name], "run")
                 made = row_of(params, name, known, results)
                 if all(made[key] == row[key] for key in SAME if row):
                     row = made | {"selected": name in params["runs"]}

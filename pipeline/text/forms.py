@@ -55,14 +55,19 @@ def sgm_segments(chunks: Iterable[bytes], stream: Unpacked) -> Iterator[bytes]:
     opened = len(re.findall(rb"<seg\b", stated, re.IGNORECASE))
     if len(segments) != opened or not opened:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
-    documents, texts = ([*map(b"".join, re.findall(DOCUMENT % key, stated, re.IGNORECASE))] for key in (b"docid", b"sysid"))
+    documents = attributes(b"docid", stated)
     names = [*filter(None, documents)]
     if len({*names}) < len(names):
-        held = b", ".join(dict.fromkeys(filter(None, texts))).decode(errors="replace") or "sets"
+        held = b", ".join(dict.fromkeys(filter(None, attributes(b"sysid", stated)))).decode(errors="replace") or "sets"
         raise UserError(f"{label}: it holds several texts, one after the other ({held}); a file with one is expected")
     stream.documents = tuple(documents) if names else ()
     for segment in segments:  # bytes that are not UTF-8 are passed on
         yield line(resolve_references(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
+
+
+def attributes(name: bytes, content: bytes) -> list[bytes]:
+    """The attribute of each document of an .sgm file, or b"" where it is not stated."""
+    return [*map(b"".join, re.findall(DOCUMENT % name, content, re.IGNORECASE))]
 
 
 class Text(list[str]):
