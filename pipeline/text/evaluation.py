@@ -1,9 +1,9 @@
 """Evaluation sets: the text that models translate and are scored on, one folder per set.
 
-data/sets/NAME holds raw.LANGUAGE (the unchanged text; its target side has the references), normalised.LANGUAGE (the
-text to translate) and set.json. The raw and normalised files match line by line. normalise writes the sets of a corpus,
-CORPUS-dev and CORPUS-test. fetch_set writes the sets under `sets` in params.yaml. The test set of a corpus with
-`test_filtered` (WMT14) also holds filtered.LANGUAGE, a subset of its segments.
+data/sets/NAME holds raw.LANGUAGE (the text, unchanged but for damaged UTF-8; its target side has the references),
+normalised.LANGUAGE (the text to translate) and set.json. The raw and normalised files match line by line. normalise
+writes the sets of a corpus, CORPUS-dev and CORPUS-test. fetch_set writes the sets under `sets` in params.yaml. The test
+set of a corpus with `test_filtered` (WMT14) also holds filtered.LANGUAGE, a subset of its segments.
 """
 
 from dataclasses import dataclass

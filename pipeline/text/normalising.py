@@ -6,7 +6,6 @@ Without de-duplication, memory does not grow with the corpus.
 import hashlib
 import itertools
 import operator
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
@@ -187,12 +186,12 @@ def write_set(
 ) -> dict:
     """Write an evaluation set into `folder`: the raw, normalised and, if given, filtered files, and set.json.
 
-    Returns the counts of the normalisation.
+    All are UTF-8, as scoring needs them long after. Returns the counts of the normalisation.
     """
     for form, paths in (("raw", raw), ("filtered", filtered)):
         for path, language in zip(paths, languages):
-            if path != folder / f"{form}.{language}":
-                shutil.copyfile(path, folder / f"{form}.{language}")
+            text = Side(path, language, config).decode(path.read_bytes())
+            (folder / f"{form}.{language}").write_bytes(text.encode())
     counts = normalise_set(raw, [folder / f"normalised.{code}" for code in languages], languages, config, bar)
     write_json(folder / DESCRIPTION, {"corpus": corpus, "languages": list(languages), "pairs": counts["kept"]})
     return counts

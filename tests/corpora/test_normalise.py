@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline import normalise
 from pipeline.settings.normalise import NormaliseConfig
+from pipeline.text.evaluation import EvaluationSet
 from pipeline.text.normalising import Filter
 from tests.support.packed import snapshot
 from tests.support.refusals import refused
@@ -204,3 +205,14 @@ def test_bytes_that_are_not_utf8_are_replaced_on_request(corpus):
     report, texts = corpus({"invalid_utf8": "replace"}, train=(broken, ["1", "2", "3", "4"]))
     assert texts["train.en"] == ["H\ufffduser", "good", "cut \ufffd", "\ufffd\ufffd"]
     assert report["train"]["invalid"] == {"en": 3, "de": 0}
+
+
+@pytest.mark.parametrize("form", ["raw", "filtered"])
+def test_damaged_references_are_replaced_or_refused_before_a_training_needs_them(corpus, form):
+    sides = (["A house.", "Two houses."], b"Ein Haus.\nZwei H\xe4user.\n")
+    sets = {"dev": sides, "test": sides} if form == "raw" else {"test_filtered": sides}
+    corpus({"invalid_utf8": "replace"}, **sets)
+    for part in ("test", "dev")[: len(sets)]:
+        assert EvaluationSet.open(Path(f"sets/c-{part}")).lines(form)[1] == ["Ein Haus.", "Zwei H\ufffduser."]
+    with refused(f"{next(iter(sets))}.de: line 2, byte 7 (0xe4) is not UTF-8"):
+        corpus(**sets)
