@@ -129,7 +129,9 @@ def foreign(place: str, sample: bytes) -> str:
     if guess in ("", "ascii", "utf_8"):  # with NUL
         return f"{place} is not UTF-8, and its encoding is not known; is it text?"
     name = codecs.lookup(guess).name.replace("utf-16-", "utf-16")  # as iconv calls it
-    shown = sample.decode(name, "replace").strip().split("\n")[0].strip()[:40]
+    line = sample.decode(name, "replace").strip().split("\n")[0].strip()
+    first = next((at for at, character in enumerate(line) if not character.isascii()), 0)
+    shown = line[max(0, first - 20) :][:40]
     return (
         f"{place} is not UTF-8. As {name}, which is a guess, a line reads {shown!r}: if that is right, write `encoding: "
         f"{name}` beside it in params.yaml (two files: [utf-8, {name}]), give `evaluate` --encoding {name}, or convert it "

@@ -441,8 +441,11 @@ def test_another_encoding_is_read_as_stated_or_refused_with_a_guess(collected, r
 
 def test_a_table_in_another_encoding(collected, refused):
     data = table(zip(ENGLISH, GERMAN)).decode().replace("“", '"').replace("”", '"').encode("latin-1")
-    refused(["text/my.tsv: line 1", "is not UTF-8"], {"tsv": "text/my.tsv"}, my_tsv=data)
+    refused(["text/my.tsv: line 1", "is not UTF-8", "Brücke"], {"tsv": "text/my.tsv"}, my_tsv=data)
     assert collected({"tsv": "text/my.tsv", "encoding": "latin-1"})[1] == GERMAN
+    rows = objects([{"en": "The bridge is large.", "de": line} for line in GERMAN]).decode().encode("latin-1")
+    refused(["text/my.jsonl: line 1", "is not UTF-8", "Brücke"], {"jsonl": "text/my.jsonl"}, my_jsonl=rows)
+    assert collected({"jsonl": "text/my.jsonl", "encoding": "latin-1"})[1] == GERMAN
     assert collected({"tsv": "text/my.tsv", "encoding": "utf-8-sig"}, my_tsv=table(zip(ENGLISH, GERMAN))) == [
         ENGLISH,
         GERMAN,
@@ -471,6 +474,10 @@ def test_single_damaged_characters_are_named_and_left_to_normalise(collected, ca
     with pytest.raises(UnicodeDecodeError):
         collected({"source": "text/a", "target": "text/b"}, a=plain(ENGLISH), b=b"\n".join(damaged))
     assert "text/b: line 8 (byte 0xfc) and 1 more are damaged UTF-8" in capsys.readouterr().err
+    rows = [b'{"en": "%d", "de": "%s"}' % row for row in enumerate(damaged)]
+    with pytest.raises(UnicodeDecodeError):
+        collected({"jsonl": "text/my.jsonl"}, my_jsonl=b"\n".join(rows))
+    assert "text/my.jsonl: line 8 (byte 0xfc) and 1 more are damaged UTF-8" in capsys.readouterr().err
 
 
 def test_line_ends_of_an_old_mac_are_named(refused, collected):
