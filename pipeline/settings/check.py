@@ -74,7 +74,7 @@ def selected(params: Mapping, name: str) -> None:
 
 def compared(studies: Mapping[str, Any], name: str) -> Iterator[Check]:
     """Yield a check of each run that `rows` and `against` of a study name. It may be a run of another study."""
-    runs = [run for study in studies.values() if isinstance(study, Mapping) for run in study.get("runs") or ()]
+    runs = [str(run) for study in studies.values() if isinstance(study, Mapping) for run in study.get("runs") or ()]
     rows, against = (studies[name].get(key) or {} for key in ("rows", "against"))
     for key, named in {"rows": rows, "against": [*against, *against.values()]}.items():
         for run in named:
@@ -106,8 +106,8 @@ def unseen_by_dvc(values: Any, where: str, seen: set[int] | None = None) -> Iter
 
 
 def references(params: Mapping) -> Iterator[Check]:
-    """Yield a check of each name of another entry."""
-    valid = names(params)
+    """Yield a check of each name of another entry. A name that YAML read as a number is refused by its block."""
+    valid = {kind: [*map(str, found)] for kind, found in names(params).items()}
     for block, of in STUDY.items():
         for name, line in params[block].items():
             for key, kind in of.names.items():

@@ -137,6 +137,9 @@ def test_all_errors_are_reported_at_once_each_in_a_line(params):
     assert len(said) == 4 and all(any(line.startswith(f"params.yaml: {start}") for line in said) for start in starts)
     (line,) = refusals(spoilt(spoilt(params, "runs.demo-tiny.corpus", "dmo"), "runs.demo-tiny.d_model", 3))
     assert line.startswith("params.yaml: runs.demo-tiny.corpus: 'dmo'"), "names are looked up before settings are compared"
+    number = {"sets": {2017: {"corpus": "demo", **BOTH}}, "decodings": {"d": LINE | {"set": "2018"}}}
+    said = refusals({**params, **number})
+    assert [line.split()[1] for line in said] == ["sets:", "decodings.d.set:"], "also beside a name that is a number"
     params = spoilt(params, "runs.second", {"corpus": "demo", "model": "tiny", "keep": 2})
     for place, value in {"runs.demo-tiny.d_model": 3, "corpora_in_use": ["multi30k"], "decodings.second": LINE}.items():
         params = spoilt(params, place, value)
