@@ -55,8 +55,8 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
     counts: Counter[bytes] = Counter()
     for block in text:
         counts.update(block.split())  # at ASCII whitespace
-    if not counts:
-        raise UserError("there is no word to learn a vocabulary from")
+    if all(len(word) > LONGEST_WORD for word in counts):
+        raise UserError(f"there is no word of at most {LONGEST_WORD:,} bytes to learn a vocabulary from")
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.Train(

@@ -67,7 +67,9 @@ def require_plain(beginning: bytes, label: str, form: str = "") -> None:
         if re.match(pattern, beginning, re.IGNORECASE) and not re.match(SGM, beginning, re.IGNORECASE):
             if (form and f"{{{form}: " in said) or (form == "tmx" and beginning.lstrip()[:1] == b"<"):
                 return
-            raise UserError(f"{label} is {said.format(label)}")
+            member = ": " in label and "{" in said  # only a text can be the member of an archive
+            held = said.format("FILE" if member else label) + ", unpacked from the archive first" * member
+            raise UserError(f"{label} is {held}")
 
 
 def require_form(path: Path, form: str) -> None:

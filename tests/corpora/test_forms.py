@@ -277,6 +277,8 @@ def test_a_file_of_another_form_than_the_stated_one_is_named(refused, form):
     other |= {"a pointer of Git LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"}
     for kind, data in other.items():
         refused([f"text/my is {kind}"], {form: "text/my"}, my=data)
+    members = zipped(("a.en", table(zip(ENGLISH, GERMAN))), ("a.de", plain(GERMAN)))
+    refused(["text/my.zip: a.en is a table", "{tsv: FILE}", "unpacked"], {"zip": "text/my.zip"}, my_zip=members)
 
 
 def test_an_escape_sequence_in_valid_utf_8_is_text(collected):

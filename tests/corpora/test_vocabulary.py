@@ -99,7 +99,7 @@ def test_a_size_that_the_text_does_not_allow_is_refused_with_the_nearest_one(pie
         learn([TEXT], dataclasses.replace(CONFIG, pieces=pieces))
     size = int(re.search(rf"{limit} (\d+)", str(error.value))[1])
     assert vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
-    for text in ([], [b""], [b" \n\n"]):
+    for text in ([], [b""], [b" \n\n"], ["字".encode() * 400]):  # a line of Chinese is one word
         with refused("no word"):
             learn(text, CONFIG)
 
