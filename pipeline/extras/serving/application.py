@@ -81,7 +81,7 @@ def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI
         task.cancel()
 
     # A redirect names the scheme and the path of this server, which are not those of a proxy.
-    app = FastAPI(title="Translation", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
+    app = FastAPI(openapi_url=None, redirect_slashes=False, lifespan=lifespan)
     app.add_middleware(bounded_body, most=limits.body, seconds=limits.seconds)
     app.add_middleware(known_hosts, hosts=hosts)
     for kind in (RequestValidationError, UserError, AnyHTTPException):

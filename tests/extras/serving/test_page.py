@@ -598,19 +598,24 @@ frame.onload = async () => {
 };</script>"""
 
 
-@pytest.mark.more
-@pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
-def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as_text(translator, tmp_path):
+def visited(viewer, visit, folder):
+    """What the page `visit`, opened in a browser, posts to /seen, and the messages of its console."""
     answers = queue.Queue()
     with (
-        served(Viewer(translator, SCRIPT, ["one two", SCRIPT]), visit=VISIT, seen=answers) as server,
-        subprocess.Popen([*command(tmp_path, False), f"{server.url}visit"], stderr=subprocess.PIPE, text=True) as process,
+        served(viewer, visit=visit, seen=answers) as server,
+        subprocess.Popen([*command(folder, False), f"{server.url}visit"], stderr=subprocess.PIPE, text=True) as process,
     ):
         try:
             seen = answers.get(timeout=120)
         finally:
             process.terminate()
-        printed = messages(process.stderr.read())
+        return seen, messages(process.stderr.read())
+
+
+@pytest.mark.more
+@pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
+def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as_text(translator, tmp_path):
+    seen, printed = visited(Viewer(translator, SCRIPT, ["one two", SCRIPT]), VISIT, tmp_path)
     assert seen["translation"] == translator("three one two")
     assert " is attended to by " in seen["source"]
     assert " attends to " in seen["target"] and " attends to " in seen["decoder"]
@@ -619,3 +624,58 @@ def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as
     assert seen["markup"][0] == 0 and seen["markup"][1].startswith("<imgsrc=xonerror=") and seen["hacked"] is None
     assert seen["direction"] == "rtl"
     assert seen["wide"] <= 400 and not printed  # less with a vertical scroll bar
+
+
+# Where the signs of a text stand, from left to right, and what is left of a text if a click comes during its search.
+SIGNS = """<!DOCTYPE html><iframe src="/" style="width:900px;height:900px;border:0"></iframe><script>
+const frame = document.querySelector("iframe"), seen = {};
+const until = async (done) => { while (!done()) await new Promise((next) => setTimeout(next, 20)); };
+frame.onload = async () => {
+  const page = frame.contentDocument, at = (id) => page.getElementById(id);
+  const signs = (box) => {
+    const walk = page.createTreeWalker(box, 4), found = [], range = page.createRange();
+    for (let node; (node = walk.nextNode()); )
+      for (let at = 0; at < node.length; at++) {
+        range.setStart(node, at), range.setEnd(node, at + 1);
+        if (range.getBoundingClientRect().width) found.push([range.getBoundingClientRect().left, node.data[at]]);
+      }
+    return found.sort((one, other) => one[0] - other[0]).map((each) => each[1]).join("").replace(/ /g, "");
+  };
+  await until(() => at("name").textContent === "any");
+  at("text").value = "one";
+  at("submit").click();
+  await until(() => page.querySelectorAll("#tree .node").length === 3);
+  page.querySelector("#tree .node").click();
+  await fetch("/translate", {method: "POST", headers: {"Content-Type": "application/json"}, body: '{"text": "go"}'});
+  await until(() => !page.body.classList.contains("busy"));
+  seen.sentences = page.querySelectorAll("#translation .sentence").length;
+  seen.source = signs(at("source"));
+  seen.target = signs(at("target"));
+  page.querySelector("#target .piece[data-place='0']").focus();
+  seen.says = signs(at("says"));
+  await fetch("/seen", {method: "POST", body: JSON.stringify(seen)});
+};</script>"""
+
+
+@pytest.mark.more
+@pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
+def test_text_from_right_to_left_has_its_order_and_a_click_does_not_end_the_search_of_a_text(slow, tmp_path):
+    pieces = ["▁אב", "<0xD7>", "▁גד"]
+
+    def events(text, prefix):
+        for number in range(2):
+            yield {"source": [*pieces, "</s>"], "sentence": "one", "before": " " * number}
+            node = {"parent": 0, "probability": 0.5, "log_prob": -0.7, "fate": "kept"}
+            yield {"leader": "", "candidates": [{**node, "token": token, "piece": "▁אב"} for token in (9, 8)]}
+            assert slow.go.wait(60)
+            shape = {"shape": [1, 1, 4, 4], "weights": "gIBAQICAQECAgEBAgIBAQA=="}  # 50% of two keys, 25% of two
+            found = {"text": "אב גד", "score": -1.0, "ids": [9, 8, 7], "pieces": [*pieces, "</s>"], "forced": 0}
+            yield {**found, "alternatives": [], "attention": dict.fromkeys(("encoder", "decoder", "cross"), shape)}
+
+    about = {"name": "any", "languages": None, "parameters": 1, "layers": 1, "heads": 1, "beam": 1, "examples": []}
+    slow.about, slow.events = lambda: about, events
+    slow.hypotheses = lambda texts, name: slow.go.set() or [[Hypothesis(text, -1.0, [], [])] for text in texts]
+    seen, printed = visited(slow, SIGNS, tmp_path)
+    assert seen["sentences"] == 2 and not printed
+    assert seen["source"] == "</s>דג<0xD7>בא" and seen["target"] == "</s>דג<0xD7>בא<s>"
+    assert seen["says"] == "“בא”attendsto“בא”50%,“<0xD7>”50%,“דג”25%,</s>25%."

@@ -1,6 +1,6 @@
 // The pieces of both sides and the attention between them.
 
-import { byId, element, isFirst, isMark, percent, plain, quoted, roving } from "./elements.js";
+import { byId, element, isFirst, isMark, isSymbol, percent, plain, quoted, roving } from "./elements.js";
 
 const MEAN = "mean"; // of all heads of a layer
 const SHOWN = 0.01; // weights below are not written as numbers
@@ -70,7 +70,8 @@ export class Attention {
   piece(piece, place, forced) {
     const kind = ["piece", isFirst(piece) && "first", (isMark(piece) || piece === "▁") && "mark", forced && "forced"].filter(Boolean).join(" ");
     const text = isMark(piece) ? piece : plain(piece);
-    return element("button", { kind, type: "button", tabindex: -1, "data-place": place }, element("span", { text }), element("small"));
+    const direction = isSymbol(piece) && { dir: "ltr" }; // it then does not decide the direction of its strip
+    return element("button", { kind, type: "button", tabindex: -1, "data-place": place, ...direction }, element("span", { text }), element("small"));
   }
 
   fill(strip, pieces) {

@@ -22,13 +22,15 @@ export function percent(probability) {
 // A piece of the vocabulary: ▁ stands for the space before a word.
 export const isFirst = (piece) => piece.startsWith("▁") || isMark(piece);
 export const isMark = (piece) => piece === "<s>" || piece === "</s>";
+export const isSymbol = (piece) => /^<.+>$/.test(piece); // a mark, or a byte such as <0xD7>
 export const plain = (piece) => piece.replace(/^▁/, "") || "▁";
-export const quoted = (piece) => (isMark(piece) ? piece : `“${plain(piece)}”`);
+// The two invisible signs keep a piece that is written from right to left in its place within an English sentence.
+export const quoted = (piece) => (isMark(piece) ? piece : `“\u2068${plain(piece)}\u2069”`);
 
 // A piece as SentencePiece writes it, with a pale sign for the space.
 export function written(piece) {
-  if (!piece.startsWith("▁")) return element("span", { text: piece });
-  return element("span", {}, element("i", { text: "▁" }), piece.slice(1));
+  if (!piece.startsWith("▁")) return element("span", { text: piece, dir: "auto" });
+  return element("span", { dir: "auto" }, element("i", { text: "▁" }), piece.slice(1));
 }
 
 // One of the elements is reached by Tab, the others from it by the arrow keys. `next` names the element that a key leads to.

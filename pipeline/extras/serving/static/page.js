@@ -6,12 +6,11 @@ import { Tree } from "./tree.js";
 
 const END = 3; // the id of </s>
 let running = null; // the search whose answer is being read
-let text = ""; // that is on the page
-let all = []; // its sentences: {sentence, before, source, steps, leader, found, milliseconds}
+let all = []; // the sentences of the text that is on the page: {sentence, before, source, steps, leader, found, milliseconds}
 let shown = null; // the sentence whose search is on the page
 
 const attention = new Attention(showAlternatives);
-const tree = new Tree((prefix) => search(shown.sentence, prefix, shown));
+const tree = new Tree((prefix) => isBusy() || search(shown.sentence, prefix, shown));
 
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -29,11 +28,11 @@ async function* lines(body) {
 async function search(input, prefix = [], again = null) {
   running?.abort();
   const own = (running = new AbortController());
-  begin(again ? text : input, again);
+  begin(input, again);
   try {
     const body = JSON.stringify({ text: input, prefix });
     const answer = await fetch("trace", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal: own.signal });
-    if (!answer.ok) throw new Problem((await answer.json()).error);
+    if (!answer.ok) throw new Problem(await reason(answer));
     let started = performance.now();
     for await (const event of lines(answer.body)) {
       if (own !== running) return;
@@ -51,14 +50,15 @@ async function search(input, prefix = [], again = null) {
 
 class Problem extends Error {}
 
+// Why an answer is an error. Those of a proxy are no JSON.
+const reason = async (answer) => (await answer.json().catch(() => ({}))).error ?? `The server answers with status ${answer.status}.`;
+
 function begin(input, again) {
-  if (input !== text || !again) {
-    if (input !== text) {  // the earlier search is of another text
-      tree.clear();
-      byId("beam").hidden = true;
-      byId("words").hidden = true;
-    }
-    [text, all, shown] = [input, [], null];
+  if (!again) {
+    tree.clear();
+    byId("beam").hidden = true;
+    byId("words").hidden = true;
+    [all, shown] = [[], null];
   }
   byId("notice").textContent = "";
   byId("facts").textContent = "";
@@ -68,6 +68,8 @@ function begin(input, again) {
   busy(true);
   draw();
 }
+
+const isBusy = () => document.body.classList.contains("busy"); // a click would drop the sentences that are not yet searched
 
 function busy(is) {
   document.body.classList.toggle("busy", is);
@@ -111,7 +113,7 @@ function draw() {
 
 // Show the search of a sentence that has been translated.
 function choose(each) {
-  if (document.body.classList.contains("busy") || !each.found) return;
+  if (isBusy() || !each.found) return;
   shown = each;
   byId("alternatives").hidden = true;
   tree.clear();
@@ -144,7 +146,7 @@ function fail(message) {
 function showAlternatives(place) {
   const found = shown?.found;
   const position = found?.alternatives[place];
-  if (!position) return;
+  if (!position || isBusy()) return;
   const chosen = place < found.ids.length ? found.ids[place] : END;
   byId("alternatives-title").textContent = `Alternatives to ${quoted(found.pieces[place])}, piece ${place + 1}`;
   byId("choices").replaceChildren(...position.map((each) => element("li", {}, choice(each, place, each.token === chosen))));
@@ -210,7 +212,7 @@ async function introduce() {
     byId("translation").lang = byId("target").lang = model.languages[1];
   }
   for (const text of model.examples) {
-    const button = element("button", { type: "button", text });
+    const button = element("button", { type: "button", text, dir: "auto" });
     button.addEventListener("click", () => {
       byId("text").value = text;
       search(text);

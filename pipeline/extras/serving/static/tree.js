@@ -75,6 +75,7 @@ export class Tree {
 
   // Marks the hypotheses of the translation and returns to the first step.
   finish(ids) {
+    this.box.scrollLeft = 0;
     let node = this.columns[0][0];
     const mark = () => [node.button, node.edge].forEach((part) => part?.classList.add("best"));
     for (const token of [...ids, 3]) {
@@ -84,7 +85,6 @@ export class Tree {
       node = found;
     }
     mark();
-    this.box.scrollLeft = 0;
   }
 
   nodeOf(target) {
@@ -116,7 +116,7 @@ export class Tree {
     if (!node.step) return byId("detail").replaceChildren("The start of every hypothesis. Enter searches without a choice.");
     byId("detail").replaceChildren(
       `Step ${node.step}, ${node.row + 1} of ${this.columns[node.step].length}, ${node.fate}: `,
-      element("b", { text: `${before} ${quoted(node.piece)}`.trim() }),
+      element("b", { dir: "auto", text: `${before} ${quoted(node.piece)}`.trim() }),
       ` has probability ${percent(node.probability)} here; the log-probability of the hypothesis is ${node.log_prob.toFixed(2).replace("-", "−")}.`,
     );
   }
