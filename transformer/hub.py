@@ -19,7 +19,7 @@ def fetched(name: str, revision: str | None, files: list[str]) -> Path:
     hub = library(f"{name} is not a folder, and the Hub")
     try:
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=files))
-    except (OSError, ValueError) as error:  # its classes of errors derive from these
+    except Exception as error:  # of the library, or of the one that it uses for HTTP
         raise UserError(f"{name} cannot be fetched from the Hub: {said(error)}") from None
 
 

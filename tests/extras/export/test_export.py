@@ -165,6 +165,10 @@ def test_a_model_for_marian_can_be_trained_further_with_label_smoothing(exported
     assert loss.isfinite() and all(each.grad.isfinite().all() for each in model.parameters() if each.grad is not None)
 
 
+class ProxyError(Exception):
+    """An error of the library for HTTP. It derives from Exception, like that of httpx."""
+
+
 class Hub:
     """Stands for huggingface_hub: repositories are folders."""
 
@@ -182,7 +186,7 @@ class Hub:
 
     def snapshot_download(self, name, revision, allow_patterns):
         if not (self.folder / name).is_dir():
-            raise OSError("404 Client Error.\nRepository Not Found")
+            raise ProxyError("404 Client Error.\nRepository Not Found")
         return self.folder / name
 
 
