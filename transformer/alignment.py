@@ -79,11 +79,12 @@ def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequenc
 
 
 def words_of_source(pieces: Sequence[str]) -> list[int]:
-    """The number of the word of each piece of a normalised line, whose only whitespace is spaces.
+    """The number of the word of each piece of a line.
 
-    The character U+2581 counts as a space, because pieces write a space as U+2581.
+    Only spaces separate words here, and the character U+2581 counts as one, because pieces write a space as U+2581. A
+    line has no other white space, unless its text was not normalised.
     """
-    return words_of(pieces, [beginning.replace(SPACE, " ") for beginning in accumulate(pieces)])
+    return words_of(pieces, [beginning.split(SPACE) for beginning in accumulate(pieces)])
 
 
 def words_of_given(pieces: Sequence[str], line: str, given: str, clean: Callable[[str], str]) -> list[int]:
@@ -102,12 +103,12 @@ def words_of_given(pieces: Sequence[str], line: str, given: str, clean: Callable
 def owners_of(line: str, given: str, clean: Callable[[str], str]) -> list[list[int]]:
     """For each word of the normalised `line`, the number of the word of `given` that each of its characters comes from.
 
-    Where words differ, `clean` says how many characters each word of `given` has become.
+    Where words differ, `clean` says how many characters each word of `given` has become. Without words, it is -1.
     """
-    words, after, owners = given.split(), line.replace(SPACE, " ").split(), list[int]()
+    words, after, owners = given.split(), list(filter(None, line.replace(" ", SPACE).split(SPACE))), list[int]()
     for same, i, end, j, last in SequenceMatcher(None, words, after).get_opcodes():
         cleaned = [word if same == "equal" else "".join(clean(word).split()) for word in words[i:end]]
-        source = [number for number, word in enumerate(cleaned, i) for _ in word] or [max(i - 1, 0)]
+        source = [number for number, word in enumerate(cleaned, i) for _ in word] or [max(i - 1, 0) if words else -1]
         size = sum(map(len, after[j:last]))
         owners += [source[place * len(source) // size] for place in range(size)]
     of_characters = iter(owners)
@@ -120,9 +121,9 @@ def words_of_target(vocabulary: Vocabulary, ids: Sequence[int]) -> list[int]:
     for place in reversed(range(len(texts) - 1)):
         if texts[place].endswith("\ufffd") and vocabulary.processor.IsByte(int(ids[place + 1])):
             texts[place] = texts[place + 1]  # the bytes so far are a part of a character, which may be a space
-    return words_of(pieces, texts)
+    return words_of(pieces, [text.split() for text in texts])
 
 
-def words_of(pieces: Sequence[str], beginnings: Sequence[str]) -> list[int]:
-    """The number of the word of each piece, -1 if it has no text. `beginnings` has the text up to the end of each piece."""
-    return [len(text.split()) - 1 if piece.strip(SPACE) else -1 for piece, text in zip(pieces, beginnings)]
+def words_of(pieces: Sequence[str], beginnings: Sequence[list[str]]) -> list[int]:
+    """The number of the word of each piece, -1 if it has no text. `beginnings` has the words up to its end."""
+    return [sum(map(bool, words)) - 1 if piece.strip(SPACE) else -1 for piece, words in zip(pieces, beginnings)]
