@@ -91,8 +91,10 @@ def test_the_first_text_of_which_a_part_may_be_missing_is_warned_about_once(tran
         fresh.using(beam=2)("A. B.")
     assert [each.filename for each in said] == [__file__]
     fresh = dataclasses.replace(fresh, said=[], max_length=6)
-    with pytest.warns(UserWarning, match=r"^line 1 has a sentence of \d+ pieces, and the model was trained on at most 5$"):
+    expected = r"^line 1 has a sentence of \d+ pieces, and the model was trained on at most 5$"
+    with pytest.warns(UserWarning, match=expected) as said:
         fresh(" ".join(LINES), split=True)
+    assert [each.filename for each in said] == [__file__]
 
 
 def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(translate):
@@ -201,6 +203,7 @@ def test_a_pickled_translator_translates_alike(folder):
     other = pickle.loads(pickle.dumps(Translator.load(folder, precision="float32", beam=2)))
     assert other(LINES) == Translator.load(folder, precision="float32", beam=2)(LINES) and other.config.beam == 2
     assert other.normalise(["a\u2003b"]) == Translator.load(folder).normalise(["a\u2003b"])
+    assert len({other, copy.copy(other), other}) == 2, "a translator can be a key"
 
 
 TWO = ["one", "two"]
@@ -260,6 +263,9 @@ def test_attention_is_that_of_the_model_that_reads_source_and_translation(transl
     expected = torch.cat(attention_weights_of(translate.model)(*rows)["cross"])
     torch.testing.assert_close(hypothesis.attention, expected)
     assert hypothesis.attention.shape[2:] == (len(hypothesis.target), len(hypothesis.source))
+    assert hypothesis == translate(LINES[0], attention=True) != translate(LINES[0], n_best=2, attention=True)[1]
+    hypothesis.attention.div_(hypothesis.attention.sum())
+    assert hypothesis.attention.sum().item() == pytest.approx(1), "a caller can write into it"
 
 
 def test_an_alignment_takes_the_layer_at_five_sixths_and_the_mean_of_its_heads():
@@ -319,6 +325,16 @@ def test_words_are_those_that_were_given(bytes_vocabulary, given, line, expected
     assert list(dict.fromkeys(word for word in found if word >= 0)) == expected
     if given == line:
         assert found == words_of_source(pieces)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("\t", []), ("\u00a0\n", []), ("a\u00a0the cat", [0, 1, 2]), ("the\tcat  sees", [0, 1, 2]), ("\u2003a", [0])],
+)
+def test_words_of_a_line_that_was_not_normalised_are_those_that_were_given(bytes_vocabulary, line, expected):
+    pieces = bytes_vocabulary.pieces(bytes_vocabulary.encode([line])[0])
+    found = words_of_given(pieces, line, line, lambda word: word)
+    assert list(dict.fromkeys(word for word in found if word >= 0)) == expected
 
 
 def test_a_space_of_several_bytes_begins_no_word(bytes_vocabulary):

@@ -49,7 +49,8 @@ class Hypothesis:
     score: float  # log-probability divided by the length penalty
     source: list[str]  # the pieces of the normalised line, then </s>
     target: list[str]  # the pieces of the translation, then </s>
-    attention: Tensor | None = None  # of cross-attention, [layers, heads, target pieces, source pieces]
+    # Of cross-attention, [layers, heads, target pieces, source pieces]. Not compared: tensors have no truth value.
+    attention: Tensor | None = dataclasses.field(default=None, compare=False)
     alignment: Links | None = None  # (source word, target word), from 0
 
 

@@ -12,7 +12,7 @@ LEAST = cleaner(entities=False, nfc=False, punctuation=False, language="")  # wh
 
 
 def warn(text: str) -> None:
-    warnings.warn(text, stacklevel=5)  # at the call of the translator
+    warnings.warn(text, stacklevel=4)  # at the call of the translator, which runs `prepared` itself
 
 
 class Sources:

@@ -41,7 +41,7 @@ No: TypeAlias = Literal[False]
 Many: TypeAlias = list[str] | tuple[str, ...]
 
 
-@dataclass
+@dataclass(eq=False)  # equal to itself only, so that it can be a key
 class Translator(Sources):
     """A trained model that translates text."""
 
@@ -161,15 +161,15 @@ class Translator(Sources):
         if not isinstance(text, Iterable) or isinstance(text, NO_TEXTS) or hasattr(text, "columns"):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
-        number = 1 if n_best is None else n_best
+        if split and (prefix or min_length):
+            raise UserError("prefix and min_length apply to one sentence; they are not possible with split")
+        if split and (n_best is not None or scores or attention or alignment):
+            raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
+        parts, number = list(translator.prepared(lines, split)), 1 if n_best is None else n_best
         if split:
-            if prefix or min_length:
-                raise UserError("prefix and min_length apply to one sentence; they are not possible with split")
-            if n_best is not None or scores or attention or alignment:
-                raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
-            joined = translator.joined(list(translator.prepared(lines, split=True)))
+            joined = translator.joined(parts)
             return joined[0] if isinstance(text, str) else joined
-        normalised = [sentence for each in translator.prepared(lines) for sentence in each.sentences]
+        normalised = [part.sentences[0] for part in parts]
         decoder = translator.beginning(prefix, min_length, len(lines))
         results: list[Any] = translator.hypotheses(normalised, "the text", number, attention, alignment, lines, decoder)
         if n_best is None:
@@ -276,7 +276,7 @@ class Translator(Sources):
         sides = [*pieces(source), "</s>"], [*pieces(one.ids), "</s>"]
         return Hypothesis(text, one.score, *sides, cross if attention else None, aligned)
 
-    @torch.inference_mode()
+    @torch.no_grad()  # a caller may write into the result, unlike into a tensor of inference mode
     def attention(self, source: list[int], target: list[int], weights_of: WeightsOf | None = None) -> dict[str, Tensor]:
         """The attention weights for `source` and `target`, in float32, on the CPU: [layers, heads, queries, keys].
 
