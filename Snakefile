@@ -73,9 +73,8 @@ def set_stamps(graph, stale):
     removed = {after for stage in changed for after in (stage, *networkx.ancestors(graph, stage))}
     for stage in graph:
         path = STAMPS / stage.addressing
-        if stage in removed:
-            path.unlink(missing_ok=True)
-        else:
+        path.unlink(missing_ok=True)  # in a shared folder, only its owner may set the times of a file
+        if stage not in removed:
             path.touch()
             os.utime(path, (OLD, OLD))
     return {stage.addressing for stage in removed}

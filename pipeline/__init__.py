@@ -1,5 +1,6 @@
 """The stages of the pipeline."""
 
+import getpass
 import os
 import signal
 import sys
@@ -11,6 +12,12 @@ from pipeline.running import launcher
 # have to be woken for each operation. OpenMP's threads compute the dev loss, the optimiser's step and whatever Python
 # threads do not share.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+# DVC and Snakemake ask for the name of the user. In a container, a user may be a number without a name.
+try:
+    getpass.getuser()
+except (KeyError, OSError):  # OSError since Python 3.13
+    os.environ["USER"] = str(os.getuid())
 
 if sys.argv[:1] == ["-m"]:
     launcher.watch()

@@ -97,6 +97,12 @@ def test_each_stage_with_this_setting_is_known_by_its_module_in_whatever_folder(
     assert sorted(asked) == sorted(chosen.STAGES)
 
 
+def test_a_stage_itself_says_that_params_yaml_cannot_be_read(here):
+    """A folder stands for a file of another user: the system refuses both."""
+    (here / "params.yaml").mkdir()
+    chosen.prepare("pipeline.train", ["any"])
+
+
 def test_what_keeps_a_process_from_portable_arithmetic_is_said_once(params, monkeypatch, capsys):
     config = machine({"machine": params["machine"] | {"device": "cpu"}})
     for name, value in VARIABLES.items():

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from pipeline import code
 from pipeline.commands import plan
 from pipeline.commands.plan import Sizes, training
 from pipeline.orchestrating import results
@@ -288,6 +289,9 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
         os.utime(path, (0, 0))
         assert "running  score@demo-tiny" in status(project), "the place is that of an earlier start"
     assert not [line for line in status(project) if line.startswith("running")], "the killed processes are gone"
+    (project.root / code.NOTED).unlink()
+    (project.root / code.NOTED).mkdir()  # it cannot be written, as in the project of another user
+    assert stale[1] in status(project)
 
 
 def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_best_first(project):

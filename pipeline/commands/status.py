@@ -65,8 +65,8 @@ def states(*ignored: str) -> list[State]:
         time.sleep(0.1)
     try:
         code.write()
-    except UserError as error:
-        print(f"the present code cannot be read, so the recorded code is compared: {error}", file=sys.stderr)
+    except (UserError, OSError) as error:  # OSError: the project is another user's, for example
+        print(f"the present code cannot be noted, so the recorded code is compared: {error}", file=sys.stderr)
     found: dict[str, State] = {}
     with opened(locked=False) as repo:
         graph, written = repo.index.graph, writing()

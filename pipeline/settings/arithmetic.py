@@ -34,7 +34,7 @@ def prepare(module: str, arguments: Sequence[str]) -> None:
     from pipeline.settings.params import load  # no other module needs params.yaml at its start
 
     # The stage reports what is wrong with params.yaml or with the name.
-    with contextlib.suppress(UserError, LookupError, TypeError, AttributeError):
+    with contextlib.suppress(OSError, UserError, LookupError, TypeError, AttributeError):
         if portable(load(), stage, arguments[0]):
             os.environ.update(VARIABLES)
             os.environ.pop("OPENBLAS_L2_SIZE", None)  # would change the order of sums

@@ -3,6 +3,8 @@
 import argparse
 import codecs
 import contextlib
+import getpass
+import importlib
 import json
 import os
 import shutil
@@ -22,6 +24,7 @@ import torch
 from dvc.fs import localfs
 from ruamel.yaml import YAML, YAMLError
 
+import pipeline
 from pipeline.orchestrating import lock_files, single, termination
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
@@ -473,6 +476,19 @@ def test_without_git_one_line_says_what_to_do_and_a_repository_around_the_folder
     assert (project.root.parent / ".git").is_file()
     project.run("snakemake", "--cores", "2", "download@demo")
     assert project.ran() == ["download@demo"]
+
+
+def test_a_user_without_a_name_has_the_number_as_name(monkeypatch):
+    """As in `docker run --user 12345`. DVC and Snakemake ask Python for the name, which then raises an error."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    importlib.reload(pipeline)
+    assert getpass.getuser() == str(os.getuid())
 
 
 def test_a_commit_that_git_does_not_name_is_missed_in_one_line(project, monkeypatch, capsys):

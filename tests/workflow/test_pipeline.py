@@ -188,10 +188,12 @@ def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project)
     new = {f"{stage}@demo-h1" for stage in ("train", "average", "decode", "score", "flops", "result")}
     assert project.stale() == new | {"report"}
     made = [project.root / name for name in ("data", "models", "scores", "reports", "dvc.lock")]
-    times = {path: path.stat().st_mtime_ns for top in made for path in [top, *top.rglob("*")]}
+    os.link(project.root / "work/.stamps/train@demo-tiny", another := project.root / "work/of-another-user")
+    times = {path: path.stat().st_mtime_ns for top in (*made, another) for path in [top, *top.rglob("*")]}
     assert set(project.planned()) == new | {"collect", "report"}
     assert set(project.planned("train@demo-h1")) == {"train@demo-h1"}, "a target is the name of a stage"
-    assert times == {path: path.stat().st_mtime_ns for top in made for path in [top, *top.rglob("*")]}
+    now = {path: path.stat().st_mtime_ns for top in (*made, another) for path in [top, *top.rglob("*")]}
+    assert now == times, "also a stamp of another user, whose times only he may set, is not changed but replaced"
 
 
 def test_results_stay_when_their_run_is_deselected_and_none_is_lost_by_a_failure(project):
