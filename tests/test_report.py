@@ -487,14 +487,17 @@ def test_p_is_corrected_over_the_decodings_of_one_set_by_one_model(invented):
     facts = {name: {**known.get(name, known["exact"]), "facts": {"p": value}} for name, value in p.items()}
     rows = run_tables.decodings_table(project.params, facts).rows()
     assert [row["p, Holm"] for row in rows] == [None, 0.02, 0.04, 0.04]
+    pages = [table for chosen in (True, False) for table in run_tables.decodings_tables(project.params, facts, chosen)]
+    shown = {row["decoding"]: row.get("p, Holm") for table in pages for row in table.rows()}
+    assert shown == {row["decoding"]: row["p, Holm"] for row in rows}, "`drawn` is not in params.yaml, on another page"
 
 
 def test_decodings_are_shown_best_first_also_those_of_lower_cased_text(invented):
-    known = invented[0].load().decodings
+    params, known = invented[0].params, invented[0].load().decodings
     known |= {"better": copy.deepcopy(known["lower-beam"])}
     for cell in known["better"]["score"]["set"]["metrics"].values():
         cell["score"] += 1
-    shown = run_tables.decodings_tables(invented[0].params, known)
+    shown = run_tables.decodings_tables({**params, "decodings": known}, known, True)
     assert [list(each.frame["decoding"]) for each in shown] == [["exact", "beam"], ["better", "lower-beam"]]
 
 

@@ -37,7 +37,7 @@ def page(template: str, **content: Any) -> str:
     jinja.filters |= {"order": order, "prose": prose, "tag": tag, "markdown": markdown, "escaped": escaped}
     jinja.tests["right_to_left"] = right_to_left
     jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES}
-    jinja.globals |= {"described": described, "count": count, "of_blocks": of_blocks, "of_extras": of_extras}
+    jinja.globals |= {"described": described, "count": count, "of_extras": of_extras}
     return jinja.get_template(template).render(**content, contents=[])  # the sections that are not empty
 
 
@@ -106,17 +106,12 @@ def own_studies(params: Mapping[str, Any], own: Results) -> list[Study]:
     return [Study(text, own.of(names), list(names), {}, {}) for text, names in groups]
 
 
-def of_blocks(params: Mapping[str, Any], files: Mapping[str, Any], selected: bool, *blocks: str) -> dict[str, Any]:
-    """The files of the entries of these blocks of params.yaml, or the others."""
-    names = {name for block in blocks for name in params[block]}
-    return {name: each for name, each in files.items() if (name in names) == selected}
-
-
 def of_extras(params: Mapping[str, Any], results: Results, selected: bool) -> Iterator[tuple[str, str, list[Table]]]:
-    """The folder, the title and the tables of each extra that has a section of the pages."""
+    """The folder, the title and the tables of each extra with a section: of the entries of params.yaml, or the others."""
     for section in parts("pipeline.extras.*.section"):
-        if files := of_blocks(params, results.extras[section.FOLDER], selected, *section.BLOCKS):
-            yield section.FOLDER, section.TITLE, section.tables(files)
+        names, files = {name for block in section.BLOCKS for name in params[block]}, results.extras[section.FOLDER]
+        if shown := {name: each for name, each in files.items() if (name in names) == selected}:
+            yield section.FOLDER, section.TITLE, section.tables(shown)
 
 
 def kept_translations(results: Results, folder: Path, sets: Path) -> dict[str, list[list[Line]]]:

@@ -165,11 +165,15 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
     return table("decoding", "Decodings", frame, DECODING_NOTES, places=places)
 
 
-def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Iterator[Table]:
-    """The tables of the pages: one for each model and set, best decoding first, without empty columns."""
+def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping], selected: bool) -> Iterator[Table]:
+    """The tables of a page: one for each model and set, best decoding first, without empty columns.
+
+    They show the decodings of params.yaml, or the others. Their p is corrected over both, as in `decodings_table`.
+    """
     if not (whole := decodings_table(params, decodings)):
         return
-    for (model, chosen), frame in whole.frame.groupby(["model", "set"]):
+    shown = whole.frame[whole.frame["decoding"].isin(list(params["decodings"])) == selected]
+    for (model, chosen), frame in shown.groupby(["model", "set"]):
         best = LOWER_BLEU if chosen.startswith(LOWER_CASED) else "sacreBLEU"
         frame = frame.sort_values(best, ascending=False, kind="stable").drop(columns=["model", "set"])
         empty = [label for label in frame if frame[label].isin([None, ""]).all()]
