@@ -334,7 +334,7 @@ def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seed
     others = {name: {**tiny, "warmup": 900, **more} for name, more in (("warm", {}), ("warm-deep", {"N": 4}))}
     others |= {f"{name}-{seed}": {**entry, "seed": seed} for name, entry in others.items() for seed in (2, 3)}
     against = {"warm-deep": "warm"}
-    project.study("claims", runs, rows={"deep": "N8", "warm-deep": "N8"}, against=against)
+    project.study("claims", runs, rows={"base": "base", "deep": "N8", "warm-deep": "N8"}, against=against)
     project.study("depth", others)
 
     def row():
@@ -352,7 +352,8 @@ def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seed
         project.write({name: entry}, every=30 if "deep" in name else 5)
     run, found, change, note = row()
     assert (run, found, change) == ("warm-deep", "differs", "N 2 → 4, 3 seeds")
-    assert "warm-deep is compared with warm." in note and "deep is left out" in note
+    assert "warm-deep is compared with warm." in note and "deep is left out: warm-deep stands" in note
+    assert "base is left out" not in note, "it is compared with"
     assert project.compared().changes[0].bases == ["warm", "warm-2", "warm-3"]
 
 

@@ -183,11 +183,11 @@ def claims_table(compared: Comparison) -> Table | None:
         )
         if change.bases[0] != compared.study.runs[0]:
             others.append(f"{change.runs[0]} is compared with {change.bases[0]}.")
-    shown = {run for change in compared.changes for run in change.runs}
+    standing = {change.row.key: change.runs for change in compared.changes if change.row}
     others += [
-        f"{run} is left out: a run with more seeds, or one that did not fail, stands for its row of Table 3."
-        for run in compared.study.rows
-        if run in compared.study.results.scored and run not in shown
+        f"{run} is left out: {standing[row][0]} stands for its row of Table 3."
+        for run, row in compared.study.rows.items()
+        if run in compared.study.results.scored and run not in standing.get(row, [run])
     ]
     places = dict.fromkeys((label for label in rows[0] if "p, " in label), 4) if rows else {}
     places |= dict.fromkeys(("BLEU, paper", "PPL %, ours", "PPL %, paper"), 1)
