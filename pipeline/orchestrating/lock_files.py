@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,8 @@ def clear_rwlock() -> None:
     while RWLOCK.exists():
         try:
             with _edit_rwlock(str(RWLOCK.parent), localfs, hardlink=False) as modes:  # locks out other processes
-                readers = [info for infos in modes["read"].values() for info in infos]
-                if all(gone(info["pid"]) for info in [*readers, *modes["write"].values()]):
+                readers, written = [info for infos in modes["read"].values() for info in infos], RWLOCK.stat().st_mtime
+                if all(gone(info, written) for info in [*readers, *modes["write"].values()]):
                     return modes.update(read={}, write={})
         except (RWLockFileCorruptedError, RWLockFileFormatError):
             return RWLOCK.unlink(missing_ok=True)
@@ -135,15 +136,23 @@ def writing() -> dict[str, int]:
     There are none if DVC's list does not exist or only a part of it was written.
     """
     try:
-        write = json.loads(RWLOCK.read_bytes()).get("write", {})
+        write, written = json.loads(RWLOCK.read_bytes()).get("write", {}), RWLOCK.stat().st_mtime
     except (FileNotFoundError, ValueError):
         return {}
-    return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
+    return {name: info["pid"] for name, info in write.items() if info and not gone(info, written)}
 
 
-def gone(pid: int) -> bool:
-    """Return whether a process has ended. A zombie has ended, too: its parent has not yet read its exit status."""
+def gone(info: Mapping[str, Any], written: float) -> bool:
+    """Return whether a process of DVC's list, which was last written at the time `written`, has ended.
+
+    A zombie has ended, too: its parent has not yet read its exit status. After a restart of the machine or the container,
+    another process has its id: one that has started since, with other arguments.
+    """
     try:
-        return psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        process = psutil.Process(info["pid"])
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return True
+        arguments = info["cmd"].partition(" ")[2]  # after the path of a script, which DVC takes from sys.argv
+        return process.create_time() > written and not " ".join(process.cmdline()).endswith(arguments)
     except psutil.NoSuchProcess:
         return True

@@ -355,6 +355,11 @@ def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_en
     lock_files.clear_rwlock()
     killer.join()
     assert json.loads(path.read_text()) == {"write": {}, "read": {}}
+    hold(path, os.getpid(), os.getppid())
+    os.utime(path, (0, 0))  # before the last start of the machine; others have the ids of the processes now
+    assert not lock_files.writing()
+    lock_files.clear_rwlock()
+    assert json.loads(path.read_text()) == {"write": {}, "read": {}}
     for text in ("", '{"write": ', '{"read": []}'):  # of which DVC wrote a part
         path.write_text(text)
         lock_files.clear_rwlock()
