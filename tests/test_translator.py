@@ -7,6 +7,7 @@ import pickle
 import re
 import shutil
 import sys
+import threading
 import weakref
 from pathlib import Path
 
@@ -238,6 +239,14 @@ def test_the_prefixes_of_all_batches_are_counted(translate):
         each.n_best(lines, "x", 1)
         alone.append(each.calls)
     assert alone.pop() == sum(alone) > 4 * len(LINES)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_search_goes_on_after_an_error_of_the_caller(translate, threads):
+    lines = [f"{line} {' '.join(LINES[:number])}" for line in LINES for number in range(4)]
+    with pytest.raises(ZeroDivisionError) as held:  # holds the frames of the call
+        translate.using(batch_tokens=100, threads=threads).n_best(lines, "x", 1, lambda number: number // 0)
+    assert held.traceback and not [each.name for each in threading.enumerate() if each.name.startswith("decode")]
 
 
 def test_settings_of_a_call_copy_no_weights(translate):

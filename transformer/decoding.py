@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -91,7 +91,7 @@ def search_batches(
     decoder: Decoder,
     config: DecodingConfig,
     n_best: int,
-) -> Iterator[tuple[list[list[Translation]], int]]:
+) -> Generator[tuple[list[list[Translation]], int], None, None]:
     """At most `n_best` translations of each sentence, batch by batch, with the number of prefixes scored for the batch.
 
     A batch has the numbers of its `sources`. Several models are an ensemble. The precision is that of their weights. On a

@@ -8,6 +8,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
@@ -173,8 +174,7 @@ class Translator(Sources):
         decoder = translator.beginning(prefix, min_length, len(lines))
         results: list[Any] = translator.hypotheses(normalised, "the text", number, attention, alignment, lines, decoder)
         if n_best is None:
-            whole = scores or attention or alignment
-            results = [first if whole else first.text for first, *_ in results]
+            results = [first if scores or attention or alignment else first.text for first, *_ in results]
         return results[0] if isinstance(text, str) else results
 
     def beginning(self, prefix: str | Sequence[str], min_length: int, count: int) -> Beam:
@@ -228,8 +228,8 @@ class Translator(Sources):
                 )
         self.calls, results = 0, [[Translation([], 0.0)]] * len(lines)
         batches = batches_by_length([*map(len, sources)], longest, at_once(self.device, self.config.threads))
-        with enough_memory("in decoding", "lower decoding.batch_tokens"):
-            found = search_batches(self.decoders, sources, batches, decoder, self.config, count)
+        found = search_batches(self.decoders, sources, batches, decoder, self.config, count)
+        with enough_memory("in decoding", "lower decoding.batch_tokens"), closing(found):
             for numbers, (of_batch, calls) in zip(batches, found):
                 for number, translations in zip(numbers, of_batch):
                     results[number] = translations
