@@ -1,6 +1,6 @@
 """The attention weights of a model, and the word alignment of a translation from those of cross-attention.
 
-Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
+Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS. Those of attention are as in attention.py.
 """
 
 import copy

@@ -2,6 +2,8 @@
 
 The variables of config/arithmetic.py fix how torch and its libraries compute. MKL's fixed kernels take twice the time of
 its native ones, so NumPy's OpenBLAS multiplies matrices. Its kernels for Haswell use AVX2.
+
+Shapes are as in attention.py.
 """
 
 import ctypes

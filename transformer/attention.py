@@ -2,9 +2,9 @@
 
 This file, layers.py and model.py are the model, to be read in this order. They import torch and the settings only.
 
-Shapes: B sentences, H heads, Q queries, K keys, D d_model, E d_k in queries and keys, d_v in values. A name such as `x_BQD`
-gives a tensor's shape. A mask is boolean, true where a query may attend to a key, or consists of floats that are added to
-the scores.
+Shapes: B sentences, H heads, Q queries, K keys, P either, S source positions, T target positions, D d_model, E d_k in
+queries and keys, d_v in values. A name such as `x_BQD` gives a tensor's shape. A mask is boolean, true where a query may
+attend to a key, or consists of floats that are added to the scores.
 """
 
 import math

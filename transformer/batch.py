@@ -1,6 +1,6 @@
 """A batch of sentence pairs in tensors, and the masks of its rows. layout.py makes batches and shows an example.
 
-Shapes: B rows, S positions in a row, Q queries, K keys, N positions of all target sentences.
+Shapes: P pairs, B rows, S positions in a row, Q queries, K keys, N positions of all target sentences.
 """
 
 import itertools

@@ -2,6 +2,8 @@
 
 A batch is an array of pair numbers. It is a function of the seed and the step, so a training needs only its step to
 resume exactly. `Prefetch` prepares batches, and the order of an epoch, while the training thread waits for the device.
+
+Shapes: P pairs, Q pools of pairs.
 """
 
 from collections.abc import Callable, Iterator

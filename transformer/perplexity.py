@@ -1,4 +1,7 @@
-"""The loss of a model on batches of pairs. Without smoothing, exp of its mean is the perplexity of Table 3."""
+"""The loss of a model on batches of pairs. Without smoothing, exp of its mean is the perplexity of Table 3.
+
+Shapes: B rows, T target positions in a row, N positions of all target sentences, D d_model.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,7 @@
 """Beam search (section 6.1) over any function that scores the next token.
 
 Shapes: B sentences still searched, K live hypotheses of each (1 at first, then at most the beam), V vocabulary, T tokens so
-far, C candidates for the next hypotheses, N groups of W tokens, F finished hypotheses that are kept.
+far, C candidates for the next hypotheses, N groups of W tokens or tokens of an n-gram, F finished hypotheses that are kept.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
 """Diverse beam search (Vijayakumar et al. 2018) with the Hamming penalty.
 
-Shapes: B sentences still searched, G groups, W hypotheses of each group (1 at first), V vocabulary, C candidates.
+Shapes: B sentences still searched, G groups, W hypotheses of each group (1 at first), K hypotheses of all groups, T tokens
+so far, V vocabulary, C candidates.
 """
 
 import dataclasses

@@ -1,6 +1,7 @@
 """Beam search that ranks candidates by log-likelihood and value (Leblond et al. 2021, He et al. 2017).
 
-Shapes: B sentences still searched, K live hypotheses of each, C candidates for the next hypotheses, V vocabulary.
+Shapes: B sentences still searched, K live hypotheses of each, T tokens so far, C candidates for the next hypotheses, D
+d_model, V vocabulary.
 """
 
 from dataclasses import dataclass
