@@ -217,6 +217,7 @@ TWO = ["one", "two"]
         (TWO, {"prefix": "a\ud800"}, "prefix: 'a\\ud800' is not possible; a text, or"),
         (TWO, {"prefix": 3}, "prefix: 3 is not possible"),
         (TWO, {"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 4,096"),
+        (TWO, {"prefix": ["", "die Ärger"]}, "'die Ärger'] is not possible; characters that the vocabulary has"),
         (TWO, {"prefix": "die " * 5000}, "at most 4,096 pieces are expected"),
         (TWO, {"prefix": "a", "split": True}, "not possible with split"),
         (["one", "one \ud800 two"], {}, "line 2 has half of a surrogate pair"),

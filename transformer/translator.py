@@ -23,7 +23,7 @@ from transformer.cleaning import cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read, read_saved, require, shown
 from transformer.config.text import TEXT, TextConfig
-from transformer.config.vocabulary import BOS, EOS
+from transformer.config.vocabulary import BOS, EOS, UNK
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Decoder, Translation
 from transformer.decoding import PAPER, Hypothesis, batches_by_length, model_in, search_batches, settings_on
@@ -183,7 +183,8 @@ class Translator(Sources):
         valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(map(is_text, prefixes))
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
         ids = self.encode([" ".join(one_line(each).split()) for each in prefixes]) if any(prefixes) else ()
-        most = self.longest
+        known, most = not any(UNK in each for each in ids), self.longest
+        require(known, "prefix", prefix, "characters that the vocabulary has are expected")
         require(max(map(len, ids), default=0) <= most, "prefix", prefix, f"at most {most:,} pieces are expected")
         valid = isinstance(min_length, int) and 0 <= min_length <= most
         require(valid, "min_length", min_length, f"a whole number from 0 to {most:,} is expected")
@@ -254,8 +255,7 @@ class Translator(Sources):
         valid = isinstance(n_best, int) and 0 < n_best <= MOST
         require(valid, "n_best", n_best, f"a whole number from 1 to {MOST:,} is expected")
         weights_of = attention_weights_of(self.model) if attention or alignment else None
-        results = list[list[Hypothesis]]()
-        translations = self.n_best(lines, name, n_best, decoder=decoder)
+        results, translations = list[list[Hypothesis]](), self.n_best(lines, name, n_best, decoder=decoder)
         for line, text, source, found in zip(lines, given or lines, self.encode(lines), translations):
             pieces = self.vocabulary.pieces(source)
             words = words_of_given(pieces, line, text, self.normalised) if alignment else None
@@ -291,7 +291,7 @@ class Translator(Sources):
 
     def text(self, translations: Sequence[Translation]) -> list[str]:
         """Detokenised lines. A line break, which byte pieces can give, becomes a space."""
-        texts = self.vocabulary.decode([translation.ids for translation in translations])
+        texts = self.vocabulary.decode([each.ids for each in translations])
         return [text.replace("\n", " ").replace("\r", " ") for text in texts]
 
 
