@@ -74,7 +74,7 @@ def ours(model: Transformer, config: DecodingConfig) -> Translate:
 def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
     from transformers.utils import logging
 
-    from pipeline.extras.export.__main__ import tensors_of
+    from pipeline.extras.export.__main__ import POSSIBLE, tensors_of
 
     logging.set_verbosity_error()
     peer: Any = marian(model.config, len(model.embedding)).eval()
@@ -94,6 +94,7 @@ def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
             num_beams=config.beam,
             length_penalty=0.0,
             max_new_tokens=limit,
+            **POSSIBLE,
         )
         return [[token for token in row if token not in (PAD, BOS, EOS)] for row in out.tolist()]
 

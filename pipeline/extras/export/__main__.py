@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
 LONGEST = 1024  # pieces of a line; our table of sinusoids grows with the lines, that of an exported model does not
+POSSIBLE = {"suppress_tokens": [PAD, BOS], "renormalize_logits": True}  # PAD and BOS have no probability
 HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
 
 
@@ -117,8 +118,7 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path, decoding: D
     positioned = {"max_position_embeddings": longest_translation}
     write_json(folder / "config.json", marian_config(model.config, pieces.size) | positioned | ids)
     search = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": "never"}
-    allowed = {"suppress_tokens": [PAD, BOS], "renormalize_logits": True}  # PAD and BOS have no probability
-    write_json(folder / "generation_config.json", ids | search | allowed | {"max_length": longest_translation})
+    write_json(folder / "generation_config.json", ids | search | POSSIBLE | {"max_length": longest_translation})
     write_json(folder / "vocab.json", {piece: number for number, piece in enumerate(pieces.pieces(range(pieces.size)))})
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(vocabulary, folder / name)

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 import transformers
 from safetensors.torch import load_file
 
+from benchmarks.decoding import SYSTEMS
 from pipeline.extras.export.__main__ import FORMATS, marian_config, require_exportable
 from pipeline.extras.export.model_card import card
 from pipeline.learn_bpe import learn
@@ -27,6 +28,7 @@ from tests.support.random_weights import WORDS, random_model
 from tests.support.refusals import refused
 from transformer.checkpoint import VOCABULARY, WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.decoding import DecodingConfig
+from transformer.config.model import base
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import PLAIN, Beam
 from transformer.decoders.forced import log_probabilities
@@ -127,6 +129,16 @@ def test_with_as_many_finished_hypotheses_beam_search_is_that_of_ctranslate2(fol
     for one, each in zip(found, theirs):
         assert [t.score for t in one] == pytest.approx(each.scores, abs=1e-3)
     assert sum(a[0].ids != b[0].ids for a, b in zip(found, others)) > 4, "the rules differ"
+
+
+def test_the_systems_of_the_benchmark_find_the_same_translations():
+    """With random weights, BOS is probable after BOS. It is impossible here, and must not take a place in their beams."""
+    torch.manual_seed(2)
+    model = Transformer(replace(base(), N=2, d_model=32, d_ff=64, h=4, d_k=8, d_v=8), 60).eval()
+    sources = np.random.default_rng(1).integers(4, 60, (20, 9)).tolist()
+    config = replace(PAPER, alpha=0.0, extra_length=0, precision="float32", threads=1)
+    found = [list(*system(model, config)(sources, [[*range(20)]])) for system in SYSTEMS.values()]
+    assert found[1:] == [found[0]] * 2 and len(set(map(tuple, found[0]))) > 5
 
 
 def test_ctranslate2_has_a_position_for_each_piece_of_the_longest_line(folder, exported):
