@@ -27,8 +27,9 @@ OTHERS = {
     "segment per line, is expected",
     rb'\s*(\[?\s*\{\s*|\[\s*\n\s*)"': "a JSON file; {{jsonl: {0}}} reads one object per line",
     rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
-    b"|".join(PACKED) + rb"|7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|"
-    rb"\x89PNG": "not text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
+    b"|".join(PACKED) + rb"|7z\xbc\xaf|Rar!\x1a|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP\x01|%PDF-|\xd0\xcf\x11\xe0|"
+    rb"\x7fELF|\x89PNG": "not text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is "
+    "expected",
     rb"([^|\n]+ \|\|\| [^\n]+\n){2,}[^\n]*\Z": "a table with |||; {{tsv: {0}}} reads both sides if ' ||| ' is a tab",
     rb"\s*<(url|keywords|talkid|speaker|chapter)\b[^\n]*>[ \t\r]*\n": "a text with lines of mark-up, as of IWSLT; the rest "
     "is expected, on both sides: sed '/^</d'",

@@ -281,6 +281,12 @@ def test_a_file_of_another_form_than_the_stated_one_is_named(refused, form):
     refused(["text/my.zip: a.en is a table", "{tsv: FILE}", "unpacked"], {"zip": "text/my.zip"}, my_zip=members)
 
 
+@pytest.mark.parametrize("first", ["Rar!", "Lzip packs files.", "%PDF is a comment."])
+def test_a_text_may_begin_with_the_name_of_a_form(collected, first):
+    text = [first, *ENGLISH[1:]]
+    assert collected({"source": "text/a", "target": "text/b"}, a=plain(text), b=plain(GERMAN)) == [text, GERMAN]
+
+
 def test_an_escape_sequence_in_valid_utf_8_is_text(collected):
     line = "Das Zeichen \x1b$B steht hier: ä ö ü."
     for lines in ([line], ["An \x1b$B escape", "x"]):
