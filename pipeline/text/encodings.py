@@ -38,11 +38,12 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
     decoder, lines, returns, first, sample = codecs.getincrementaldecoder("utf-8")("surrogateescape"), 0, 0, "", b""
     valid, other, wrong = False, 0, 0  # of the lines with other characters than ASCII: any, and numbers
     try:
-        for chunk in itertools.chain(chunks, [b""]):
+        # One chunk ahead, so that a text of one chunk is judged before its `first` lines are taken.
+        for chunk, more in itertools.pairwise(itertools.chain(chunks, [b"", b""])):
             returns += chunk.count(b"\r") - chunk.count(b"\r\n")
             if chunk.count(0) > 1 + len(chunk) // 20 or shifted(chunk):
                 raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
-            decoded = decoder.decode(chunk, not chunk)
+            decoded = decoder.decode(chunk, not more)
             try:
                 decoded.encode()
                 valid |= not decoded.isascii()
@@ -53,7 +54,7 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
                 of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
                 other, wrong = other + len(of_others), wrong + len(of_wrong)
                 sample = b"\n".join([sample, *of_wrong])[:SAMPLE]
-            if (len(sample) == SAMPLE or not chunk) and first and 2 * wrong > other and not valid:
+            if (len(sample) == SAMPLE or not more) and first and 2 * wrong > other and not valid:
                 raise UserError(foreign(first, sample))
             lines += chunk.count(b"\n")
             yield chunk

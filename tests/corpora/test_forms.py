@@ -443,6 +443,7 @@ def test_another_encoding_is_read_as_stated_or_refused_with_a_guess(collected, r
         said = ["text/b: line 1", "is not UTF-8. As ", "`encoding: ", "iconv -f "]
         said += [f"a line reads {lines[0]!r}"] if encoding in ("cp1252", "gbk", "utf-16-le") else []
         refused(said, part, ("en", code), a=plain(ENGLISH), b=data)
+        refused(said, part | {"first": 2}, ("en", code))
         found = collected(part | {"encoding": ["utf-8", encoding]}, ("en", code))
     assert [line.removesuffix("\r") for line in found[1]] == lines
 
