@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pipeline.extras.serving.batching import Batcher
 from pipeline.extras.serving.viewing import Viewer
 from transformer.config.reading import UserError
-from transformer.sentences import BREAK, Divided
+from transformer.sentences import CERTAIN, Divided
 from transformer.sources import checked
 from transformer.translator import Translator
 
@@ -50,7 +50,8 @@ class Limits:
     connections: int = 512  # beyond which requests are 503; at most half of the files that the process may open
 
 
-CHARACTERS = 10  # of a line for each piece that a sentence may have; cleaning a longer line could take minutes
+CHARACTERS = 10  # for each piece that a sentence may have; cleaning a long text without any END could take minutes
+END = re.compile(rf"(?<=[^\w\s])\s|[\n\r\v\f\x85\u2028\u2029{CERTAIN}]")  # where a sentence can end
 CLOSE = {"connection": "close"}  # the rest of the body is not read
 LIMITS = Limits(body=2**18, texts=64, pieces=256, waiting=256, traces=8, seconds=30.0)
 
@@ -196,10 +197,10 @@ def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
 async def measured(translator: Translator, texts: list[str], limits: Limits) -> tuple[list[Divided], list[int]]:
     """Return the sentences of each text, and the number of pieces of each sentence.
 
-    Raises HTTPException for too many sentences and for a line or a sentence that is too long.
+    Raises HTTPException for too many sentences and for a sentence that is too long.
     """
     most = min(limits.pieces, translator.longest)
-    require_short([max(map(len, BREAK.split(text))) for text in texts], most * CHARACTERS, "a line", "characters")
+    require_short([max(map(len, END.split(text))) for text in texts], most * CHARACTERS, "a sentence", "characters")
 
     def divide() -> tuple[list[Divided], list[list[int]]]:
         parts = [translator.divided(text) for text in checked(texts)]
