@@ -37,6 +37,7 @@ def accept(names: Sequence[str]) -> None:
         refused, found = {}, False
         for stage in (stage for stage in of if not names or set(names) & set(of[stage])):
             light, heavy = changes(stage)
+            heavy |= {str(output): "deleted" for output in stage.outs if not output.exists}  # also if not in the cache
             found |= bool(light or heavy)
             if heavy:
                 refused[stage.name] = told(heavy)

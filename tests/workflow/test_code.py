@@ -400,6 +400,10 @@ def test_a_long_training_whose_outputs_dvc_has_lost_is_kept(project):
     assert f"{TRAIN} is {why}" in asked(project)
     assert f"{TRAIN}: {why}" in accept(project, TRAIN)
     assert TRAIN not in project.stale() and project.ran() == []
+    for lost in (".dvc/cache/files", f"models/{RUN}/checkpoints"):  # as in a clone without `dvc pull`
+        shutil.rmtree(project.root / lost)
+    printed = accept(project, TRAIN, status=1)
+    assert "accepted" not in printed and f"{TRAIN}: models/{RUN}/checkpoints is deleted" in printed
 
 
 def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_question(project):
