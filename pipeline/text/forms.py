@@ -98,7 +98,7 @@ def lines_in(content: bytes, label: str, encoding: str | None = None) -> Text:
 
 def line(segment: str | bytes) -> bytes:
     """Return a segment as one trimmed line. A line feed in it becomes a space; other separators are kept as text."""
-    data = segment.encode(errors="surrogateescape") if isinstance(segment, str) else segment
+    data = segment.encode() if isinstance(segment, str) else segment
     return data.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
 
 
@@ -209,14 +209,17 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
 def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
     """Yield the rows of a file with one JSON object per line, whose keys are languages, also within `translation`.
 
-    Bytes that are not UTF-8 are passed on, as from a text file.
+    Bytes that are not UTF-8 are passed on, as from a text file. A file joined from others may have byte order marks within.
     """
     for number, row in filled(path, encoding):
         try:
-            held: Any = json.loads(row.decode(errors="surrogateescape"))
+            held: Any = json.loads(row.decode(errors="surrogateescape").removeprefix("\ufeff"))
             inner = held.get("translation")
             held = inner if isinstance(inner, dict) else held
-            yield number, list(held), list(held.values())
+            texts = list(held.values())
+            if row.decode(errors="ignore").encode() != row:  # else half of a surrogate pair is an escape, no byte
+                texts = [text.encode(errors="surrogateescape") if isinstance(text, str) else text for text in texts]
+            yield number, list(held), texts
         except (ValueError, RecursionError, AttributeError) as error:
             held = repr(row[:60].decode(errors="replace"))
             why = f" ({str(error)[:100]})" if isinstance(error, ValueError) else ""

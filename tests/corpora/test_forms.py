@@ -362,6 +362,7 @@ GROWING = f'<!DOCTYPE t [<!ENTITY e0 "{"x" * 99}">{GROWING}]>'
         ("jsonl", b'{"en": "a", "de": "b"}\n{"en": "a", "de": null}\n', ["row 2 has no text for en and de"]),
         ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["row 2 is '{\"en\": ' (Expecting value: ", "a JSON object"]),
         ("jsonl", b'{"en": "\\ud800", "de": "b"}\n', ["row 1 has no text for en and de"]),
+        ("jsonl", b'{"en": "\\udcaa", "de": "b"}\n', ["row 1 has no text for en and de"]),
         ("jsonl", b"[" * 99_999, ["row 1 is '[[[", "a JSON object in each line"]),
         ("jsonl", b"[1]\n", ["row 1 is '[1]'; a JSON object in each line"]),
         ("jsonl", b"x" * (1 << 25), ["more than 16,777,216 bytes"]),
@@ -455,6 +456,8 @@ def test_a_table_in_another_encoding(collected, refused):
     rows = objects([{"en": "The bridge is large.", "de": line} for line in GERMAN]).decode().encode("latin-1")
     refused(["text/my.jsonl: line 1", "is not UTF-8", "Brücke"], {"jsonl": "text/my.jsonl"}, my_jsonl=rows)
     assert collected({"jsonl": "text/my.jsonl", "encoding": "latin-1"})[1] == GERMAN
+    joined = 2 * (codecs.BOM_UTF8 + objects([{"en": "a", "de": "b"}]))
+    assert collected({"jsonl": "text/my.jsonl"}, my_jsonl=joined) == [["a", "a"], ["b", "b"]]
     assert collected({"tsv": "text/my.tsv", "encoding": "utf-8-sig"}, my_tsv=table(zip(ENGLISH, GERMAN))) == [
         ENGLISH,
         GERMAN,
