@@ -74,7 +74,8 @@ def selected(params: Mapping, name: str) -> None:
 
 def compared(studies: Mapping[str, Any], name: str) -> Iterator[Check]:
     """Yield a check of each run that `rows` and `against` of a study name. It may be a run of another study."""
-    runs = [str(run) for study in studies.values() if isinstance(study, Mapping) for run in study.get("runs") or ()]
+    runs = [run for study in studies.values() if isinstance(study, Mapping) for run in study.get("runs") or ()]
+    runs = [run for run in runs if isinstance(run, str)]  # others are refused by their study
     rows, against = (studies[name].get(key) or {} for key in ("rows", "against"))
     for key, named in {"rows": rows, "against": [*against, *against.values()]}.items():
         for run in named:
