@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.reporting import run_tables
-from pipeline.reporting.figures.style import style
+from pipeline.reporting.figures import style
 from pipeline.reporting.page import count, page, views
 from pipeline.reporting.results import Results, load_results
 from pipeline.reporting.studies import headline_table

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from matplotlib.lines import AxLine
 
-from pipeline.reporting.figures import attention, curves, effects
-from pipeline.reporting.figures.style import COLOURS
+from pipeline.reporting import attention, figures
+from pipeline.reporting.figures import COLOURS
 from pipeline.reporting.published import TABLE3
 from pipeline.scoring.bleu import PUBLISHED
 from pipeline.scoring.intervals import Score
@@ -20,7 +20,7 @@ NAN = float("nan")
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch):
     """A picture is its canvas and its caption."""
-    for module in (attention, curves, effects):
+    for module in (attention, figures):
         monkeypatch.setattr(module, "drawn", lambda name, canvas, caption, alt: (canvas, caption))
 
 
@@ -40,7 +40,7 @@ def test_each_curve_is_that_of_its_run():
     }
     runs = pd.DataFrame({"label_smoothing": 0.1, "r_drop": 0.0}, index=list(losses))
     results = SimpleNamespace(curves=found, runs=runs, alike=lambda runs: [["a", "a-2"], ["b"]])
-    canvas, caption = curves.loss(results, ["a", "a-2"])
+    canvas, caption = figures.loss(results, ["a", "a-2"])
     (plot,) = canvas.axes
     blue, orange = COLOURS[:2]
     assert {(line.get_color(), line.get_linestyle()): points(line) for line in plot.lines} == {
@@ -53,7 +53,7 @@ def test_each_curve_is_that_of_its_run():
     assert named == {"training": blue, "dev": orange} and plot.get_yscale() == "linear"
     assert "(with label smoothing)" in caption
     study = SimpleNamespace(runs=list(losses), results=results, name="study", caveat=lambda: "")
-    (plot,) = curves.dev_losses(study)[0].axes
+    (plot,) = figures.dev_losses(study)[0].axes
     assert [(line.get_color(), points(line)) for line in plot.lines] == [
         (blue, [[3, 6]]),
         (blue, [[3, 5]]),
@@ -66,7 +66,7 @@ def test_a_point_of_a_reliability_curve_is_at_the_probability_and_the_accuracy()
     bins = [{"probability": 0.25, "accuracy": 0.2, "tokens": 9}, {"probability": 0.75, "accuracy": 0.8, "tokens": 3}]
     runs = {"a": (bins, 0.25), "b": (bins[:1], 0.5), "c": (None, None)}
     frame = pd.DataFrame(runs.values(), index=list(runs), columns=["reliability", "calibration error"], dtype=object)
-    ((canvas, caption),) = curves.reliability(SimpleNamespace(runs=frame, alike=lambda names: [[name] for name in names]))
+    ((canvas, caption),) = figures.reliability(SimpleNamespace(runs=frame, alike=lambda names: [[name] for name in names]))
     (plot,) = canvas.axes
     assert [points(line) for line in plot.lines] == [[[0, 0], [1, 1]], [[0.25, 0.2], [0.75, 0.8]], [[0.25, 0.2]]]
     assert plot.collections[0].get_sizes().tolist() == [12 + 150 * 0.75, 12 + 150 * 0.25]
@@ -83,7 +83,7 @@ def test_a_row_of_the_changes_has_the_effect_in_the_paper_and_ours():
         SimpleNamespace(row=deep, failed=False, text="three", bleu=Score(0.5, None, None), same_ratio=False),
     ]
     of = SimpleNamespace(changes=compared, study=SimpleNamespace(corpus="demo"), measure=PUBLISHED, sample=lambda: "")
-    canvas, caption = effects.changes(of)
+    canvas, caption = figures.changes(of)
     theirs, own = canvas.axes
     (paper,) = (points(line) for line in theirs.lines if len(points(line)) == 2 and line.get_marker() == "o")
     np.testing.assert_allclose(paper, [[24.9 - 25.8, 0], [25.5 - 25.8, 1]])
@@ -101,11 +101,11 @@ def test_each_scale_has_its_effects_beside_the_papers():
     heads, shallow = np.log(5.29 / 4.92), np.log(6.11 / 4.92)
     small = scale("small", h1=(0.05, 0.03, 0.07, heads), N2=(0.2, 0.1, 0.3, shallow))
     (canvas, _), beside = (
-        effects.at_scales([small, scale("large"), scale("beside", N2=(0.25, NAN, NAN, shallow))]),
-        effects.BESIDE,
+        figures.at_scales([small, scale("large"), scale("beside", N2=(0.25, NAN, NAN, shallow))]),
+        figures.BESIDE,
     )
     (plot,) = canvas.axes
-    marks = {line.get_label(): line for line in plot.lines if line.get_marker() in effects.MARKERS}
+    marks = {line.get_label(): line for line in plot.lines if line.get_marker() in figures.MARKERS}
     assert {name: (line.get_marker(), line.get_color()) for name, line in marks.items()} == {
         "small": ("o", COLOURS[0]),
         "beside": ("^", COLOURS[2]),
@@ -116,7 +116,7 @@ def test_each_scale_has_its_effects_beside_the_papers():
     np.testing.assert_allclose(intervals, [[[heads - beside, 0.03], [heads - beside, 0.07]]])
     assert [text.get_text() for text in plot.texts] == ["E  positions learned", "A  h 8 → 1", "C  N 6 → 2"]
     (diagonal,) = (line for line in plot.lines if isinstance(line, AxLine))
-    assert (diagonal.get_xy1(), diagonal.get_slope()) == ((0, 0), 1) and effects.at_scales([]) is None
+    assert (diagonal.get_xy1(), diagonal.get_slope()) == ((0, 0), 1) and figures.at_scales([]) is None
 
 
 def test_the_opacity_of_a_cell_is_its_weight_beside_its_pieces(tmp_path):

@@ -23,10 +23,9 @@ from sacrebleu.metrics import BLEU
 
 from pipeline import collect, report
 from pipeline.orchestrating import results as terminal
-from pipeline.reporting import changes, claims, decoder_facts, page, run_tables
+from pipeline.reporting import attention, changes, claims, decoder_facts, page, run_tables
 from pipeline.reporting import studies as studies_of
-from pipeline.reporting.figures import attention
-from pipeline.reporting.figures.style import style
+from pipeline.reporting.figures import style
 from pipeline.reporting.published import BASE, LOWER_CASED
 from pipeline.reporting.results import load_results
 from pipeline.reporting.tables import interval, latex, markdown, table

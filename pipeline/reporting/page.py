@@ -13,8 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from pipeline.reporting import changes, claims, paper_tables, run_tables, scales, studies, warned
-from pipeline.reporting.figures import attention, curves, effects
+from pipeline.reporting import attention, changes, claims, figures, paper_tables, run_tables, scales, studies, warned
 from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import FORMULA, Table, escaped, markdown
@@ -26,7 +25,7 @@ from pipeline.settings.scoring import scoring
 from pipeline.text.evaluation import EvaluationSet
 
 TEMPLATES = Path(__file__).parent / "templates"
-MODULES = curves, paper_tables, run_tables, studies  # for the templates
+MODULES = figures, paper_tables, run_tables, studies  # for the templates
 Line = tuple[str, str, str]  # a label, a language and a text in it
 
 
@@ -90,10 +89,10 @@ def views(params: Mapping[str, Any], results: Results, scores: Path, folder: Pat
         "claims": claims.claims_table(compared) if compared else None,
         "smoothing": claims.smoothing(compared) if compared else None,
         "example": next(filter(None, (attention.example(*each) for each in translations.items())), None),
-        "changes": effects.changes(compared) if compared else None,
+        "changes": figures.changes(compared) if compared else None,
         "scales": scales.tables(at_scales),
-        "scales_plot": effects.at_scales(at_scales),
-        "training_curves": [*map(curves.dev_losses, several), *curves.losses(own)],
+        "scales_plot": figures.at_scales(at_scales),
+        "training_curves": [*map(figures.dev_losses, several), *figures.losses(own)],
         "translations": kept_translations(results, folder, sets),
         "attention": {run: attention.of_run(run, path) for run, path in translations.items()},
     }

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
-from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn, opacity
+from pipeline.reporting.figures import COLOURS, Figure, axes, drawn, opacity
 from transformer.config.reading import UserError
 from transformer.files import read_json
 
