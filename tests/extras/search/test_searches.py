@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -26,7 +27,7 @@ from pipeline.extras.search.tune import key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
 from pipeline.text.evaluation import EvaluationSet
-from tests.support import forked, in_process
+from tests.support import in_process
 from tests.support.projects import ENVIRONMENT, ROOT, first, module_of
 from tests.support.refusals import refusals, refused
 from tests.support.searches import SEARCH, SPACE, result
@@ -108,36 +109,32 @@ def test_a_sample_stays_in_its_range_however_narrow_it_is(params):
 
 
 def tried(path: Path, chosen, restarts: bool) -> list[dict]:
-    """Run all trials with a dev loss that depends only on the settings. `restarts` reopens the study for each trial."""
-    trials, left = Trials(path, chosen), True
-    while left:
-        left = False
-        for trial in trials.remaining():
-            loss = abs(math.log(trial.settings["lr_scale"])) + trial.settings["dropout"]
-            for step in (5, 10, 15):
-                trial.report(step, loss + 1 / step)
-                if restarts and step == 10 and trial.number % 2:  # killed between two evaluations
-                    (trial,) = [next(iter(Trials(path, chosen).remaining()))]
-            if trial.hopeless:
-                trial.prune("hopeless")
-            else:
-                trial.report(20, loss)
-                if restarts and trial.number % 2:  # killed after the last evaluation
-                    (trial,) = [next(iter(Trials(path, chosen).remaining()))]
-                    assert not trial.hopeless
-                trial.complete(None)
-            if restarts:
-                trials, left = Trials(path, chosen), True
-                break
+    """Run all trials, with a dev loss that depends only on the settings. `restarts` kills every other trial twice."""
+    trials = Trials(path, chosen)
+    while trial := next(trials.remaining(), None):
+        loss, killed = abs(math.log(trial.settings["lr_scale"])) + trial.settings["dropout"], restarts and trial.number % 2
+        for step in (5, 10, 15):
+            trial.report(step, loss + 1 / step)
+            if killed and step == 10:  # between two evaluations
+                trials = Trials(path, chosen)
+                trial = next(trials.remaining())
+        if trial.hopeless:
+            trial.prune("hopeless")
+        else:
+            trial.report(20, loss)
+            if killed:  # after the last evaluation
+                trial = next(Trials(path, chosen).remaining())
+                assert not trial.hopeless
+            trial.complete(None)
     return trials.records()
 
 
 @pytest.mark.slow
 def test_samples_depend_on_the_seed_and_not_on_restarts_and_bad_trials_are_pruned(params, tmp_path):
-    params["searches"]["small"] |= {"trials": 14}
+    params["searches"]["small"] |= {"trials": 12}
     chosen = search(params, "small")
     whole, pieces = (tried(tmp_path / f"{restarts}.db", chosen, restarts) for restarts in (False, True))
-    assert whole == pieces and len(whole) == 14
+    assert whole == pieces and len(whole) == 12
     params["searches"]["small"] |= {"seed": 2, "trials": 1}
     (other,) = tried(tmp_path / "other.db", search(params, "small"), False)
     assert other["settings"] != whole[0]["settings"]
@@ -164,8 +161,7 @@ def test_a_resumed_trial_evaluates_a_step_again_and_keeps_its_curve_and_its_end(
     def resumed() -> Trial:
         return next(Trials(path, chosen).remaining())
 
-    for place in range(STARTUP):
-        trial = resumed()
+    for place, trial in zip(range(STARTUP), Trials(path, chosen).remaining()):
         trial.report(20, 2 + place / 10)
         trial.complete(None)
     resumed().report(5, 9.5)  # too early to be pruned
@@ -227,24 +223,17 @@ ARGUMENTS = ("small", *DATA, "--dev", "data/sets/demo-dev", "--out", "scores/sea
 
 
 class Folder:
-    """A folder in which the search `small` is run."""
+    """A folder in which the search `small` is run, in this process."""
 
     def __init__(self, corpus: Path, root: Path, **search_settings: Any) -> None:
         shutil.copytree(corpus / "data", root / "data")
         self.root, self.out = root, root / "scores/searches/small.json"
         write_params(root, **search_settings)
 
-    def start(self) -> subprocess.Popen:
-        command = [sys.executable, "-m", "pipeline.extras.search.tune", *ARGUMENTS]
-        return subprocess.Popen(command, cwd=self.root, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
-
-    def run(self, status: int = 0, **environment: str) -> str:
-        """Run the search. Returns what it prints."""
-        return self.stage("tune", ARGUMENTS, status, **environment)
-
-    def stage(self, name: str, arguments: Sequence[str], status: int = 0, **environment: str) -> str:
-        """Run the command of a stage, which must exit with `status`. Returns what it prints."""
-        ended, said = forked.run(module_of(name), arguments, self.root, {**ENVIRONMENT, **environment})
+    def run(self, status: int = 0, stage: str = "tune", arguments: Sequence[str] = ARGUMENTS) -> str:
+        """Run the search, or another stage, which must exit with `status`. Returns what it prints to standard error."""
+        with in_process.inside(self.root):
+            ended, _, said = in_process.started([module_of(stage), *arguments])
         assert ended == status, said
         return said
 
@@ -255,7 +244,7 @@ class Folder:
 @pytest.fixture(scope="module")
 def searched(corpus, tmp_path_factory) -> Folder:
     folder = Folder(corpus, tmp_path_factory.mktemp("searched"))
-    folder.said = folder.run()
+    folder.run()
     return folder
 
 
@@ -274,14 +263,16 @@ def test_three_trials_and_the_best_is_the_training_of_its_line(searched, monkeyp
     params["base"]["averaging"]["checkpoints"] = 1
     write_params_yaml(Path(), params)
     outputs = ("--out", "models/best", "--scores", "scores/best", "--times", "work/times/best.json")
-    searched.stage("train", [BEST, *DATA, *outputs])
+    searched.run(stage="train", arguments=[BEST, *DATA, *outputs])
     assert json.loads(Path("scores/best/training.json").read_text())["dev_loss"] == min(values)
 
 
 @pytest.mark.slow
-def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_bytes(corpus, searched, tmp_path):
+def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_bytes(
+    corpus, searched, tmp_path, monkeypatch
+):
     folder = Folder(corpus, tmp_path)
-    process = folder.start()
+    process = subprocess.Popen([sys.executable, "-m", module_of("tune"), *ARGUMENTS], cwd=tmp_path, env=ENVIRONMENT)
     while process.poll() is None and not folder.states(1):
         time.sleep(0.002)
     process.kill()
@@ -297,8 +288,11 @@ def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_
     assert not list(state.parent.parent.glob("trial-*"))
     assert folder.out.read_bytes() == searched.out.read_bytes()
     write_params(folder.root, trials=4)
-    said = folder.run(MLFLOW_TRACKING_URI="sqlite:////proc/none/mlflow.db")  # which cannot be created
-    assert "trial 2:" not in said and "trial 3: complete" in said and "tracking: " in said
+    mirrored = Mock(return_value=nullcontext())
+    monkeypatch.setattr("pipeline.extras.tracking.client.process", mirrored)
+    said = folder.run()
+    assert "trial 2:" not in said and "trial 3: complete" in said
+    mirrored.assert_called_once_with("--after-input", "scores/searches/small.json")
     first, longer = (json.loads(path.read_text())["trials"] for path in (searched.out, folder.out))
     assert longer[:3] == first and len(longer) == 4
     write_params(folder.root, trials=3)
@@ -326,9 +320,7 @@ def test_a_trial_of_a_refused_or_too_large_model_is_pruned_and_the_search_goes_o
 def test_a_stopped_search_saves_its_trial_and_exits_with_75(corpus, tmp_path, monkeypatch):
     folder = Folder(corpus, tmp_path, trials=1, steps=100_000)
     monkeypatch.setattr(train, "Interruption", lambda limit: Mock(return_value=True, reason="SIGTERM"))
-    with in_process.inside(folder.root):
-        status, _, said = in_process.started([module_of("tune"), *ARGUMENTS])
-    assert status == 75 and "stopped by SIGTERM" in said and folder.states(0)
+    assert "stopped by SIGTERM" in folder.run(status=75) and folder.states(0)
 
 
 @pytest.mark.slow
@@ -353,7 +345,7 @@ def test_the_dev_bleu_of_a_trial_is_that_of_its_weights_by_references_that_are_n
     params["base"]["averaging"]["checkpoints"] = 1
     write_params_yaml(folder.root, params)
     outputs = ("--out", "models/run", "--scores", "scores/run", "--times", "work/times/run.json")
-    folder.stage("train", ["run", *DATA, *outputs])
+    folder.run(stage="train", arguments=["run", *DATA, *outputs])
     monkeypatch.chdir(folder.root)
     decoding = read(DecodingConfig, {**params["base"]["decoding"], "extra_length": 5, "threads": 1}, "test")
     weights = step_files(Path("models/run"))[-1][1]
