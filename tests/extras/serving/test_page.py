@@ -355,13 +355,16 @@ def was_closed(connection):
 
 
 def test_requests_that_do_not_come_end_and_those_beyond_the_limit_are_503():
-    with served(Slow(), limits(seconds=0.3)) as server, connect(server, posted("translate")[:-5]) as connection:
-        assert connection.recv(20).startswith(b"HTTP/1.1 408")
     begun = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
-    with served(Slow(), limits(seconds=3.0, connections=5)) as server:
+    with served(Slow(), limits(seconds=0.3)) as server:
+        with connect(server, posted("translate")[:-5]) as connection:
+            assert connection.recv(20).startswith(b"HTTP/1.1 408")
+        assert was_closed(connect(server, begun))
+    with served(Slow(), limits(connections=5)) as server:
         first = [connect(server, begun) for _ in range(5)]
         assert server.get("health").status_code == 503
-        assert all(map(was_closed, first))
+        for connection in first:
+            connection.close()
         wait_for(lambda: server.get("health").status_code == 200)
 
 
@@ -528,24 +531,40 @@ def test_files_are_served_with_a_policy_that_allows_nothing_else(server):
     assert "default-src 'none'" in headers["content-security-policy"]
 
 
+COMMAND = ["pipeline.extras.serving.__main__"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_prints_its_address_and_ends_cleanly(folder, number):
-    line, pipe = [sys.executable, "-m", "pipeline.extras.serving.__main__", str(folder), "--port", "0"], subprocess.PIPE
+def test_the_command_prints_its_address_and_ends_cleanly(folder):
+    line, pipe = [sys.executable, "-m", *COMMAND, str(folder), "--port", "0"], subprocess.PIPE
     process = subprocess.Popen(line, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
     url = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
     status, answer = Served(url).post("translate", {"text": "one two"})
     assert status == 200 and len(answer["translations"]) == 1
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
+
+
+@pytest.mark.slow
+def test_sigterm_ends_the_command_as_well(folder, monkeypatch):
+    startup = uvicorn.Server.startup
+
+    async def terminated(server, **how):
+        await startup(server, **how)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(uvicorn.Server, "startup", terminated)
+    with in_process.inside(ROOT):
+        status, output, errors = in_process.started([*COMMAND, str(folder), "--port", "0"])
+    assert (status, errors) == (0, "") and output.endswith("(Ctrl-C ends)\n")
 
 
 @pytest.mark.slow
 def test_a_port_in_use_is_one_line(folder):
     with socket.create_server(("127.0.0.1", 0)) as other, in_process.inside(ROOT):
         port = str(other.getsockname()[1])
-        status, output, errors = in_process.started(["pipeline.extras.serving.__main__", str(folder), "--port", port])
+        status, output, errors = in_process.started([*COMMAND, str(folder), "--port", port])
     assert (status, output) == (1, "") and errors.count("\n") == 1 and f"port {port}: Address already in use" in errors
 
 
