@@ -376,6 +376,17 @@ def test_what_is_declared_is_read_and_written(made, folder):
         assert any(place.startswith(name) for place in left.values()), f"{name} is in UNREAD, and dvc.yaml has no such line"
 
 
+@pytest.mark.parametrize(
+    ("key", "stage"),
+    [("ratio", "augment"), ("decoding.beam", "back_translate"), ("monolingual.first", "fetch_monolingual")],
+)
+def test_an_edit_of_a_back_translation_concerns_one_of_its_stages(folder, key, stage):
+    """And those after it, if its outputs change."""
+    edited = f"back_translations.own-bt.{key}"
+    concerned = {name for name, of in declared().items() if below(edited, of["params"], ".")}
+    assert concerned == {f"{stage}@own-bt", "report"}
+
+
 def test_a_module_that_runs_is_in_the_digest_and_one_outside_gives_and_reads_nothing(made):
     digested = {kind: code.closure(script).keys() for kind, script in code.scripts().items()}
     for stage, seen in made[2].items():
