@@ -17,7 +17,6 @@ import argparse
 import importlib.util
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,18 +157,18 @@ def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path, decodi
     shutil.copyfile(vocabulary, folder / VOCABULARY)
 
 
-@torch.no_grad()
 def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingConfig = PAPER) -> "TransformerSpec":
     from ctranslate2.specs import TransformerSpec
 
-    spec, order = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False), halves(model.config.d_model)
+    spec, weights = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False), tensors_of(model)
     for stack in ("encoder", "decoder"):
-        for to, layer in zip(getattr(spec, stack).layer, getattr(model, stack)):
-            fill(to, layer, order)
-    embedding, projection = model.embedding[:, order].numpy(), spec.decoder.projection
+        for number, layer in enumerate(getattr(spec, stack).layer):
+            fill(layer, weights, f"model.{stack}.layers.{number}")
+    embedding, projection = weights["model.shared.weight"].numpy(), spec.decoder.projection
     spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = projection.weight = embedding
     projection.bias = np.zeros(len(embedding), np.float32)
     projection.bias[[PAD, BOS]] = -np.inf  # never predicted
+    order = halves(model.config.d_model)
     table = sinusoids(positions(model.config, decoding.extra_length), model.config.d_model)[:, order].numpy()
     spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
     spec.register_source_vocabulary(pieces)
@@ -180,26 +179,21 @@ def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingCo
     return spec
 
 
-def fill(spec: Any, layer: EncoderLayer | DecoderLayer, order: Tensor) -> None:
-    """Copy the weights of a layer to its specification in CTranslate2."""
-    attentions = [(spec.self_attention, layer.self_attention)]
-    if isinstance(layer, DecoderLayer):
-        attentions.append((spec.attention, layer.cross_attention))
-    inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
-    linear = [
-        (spec.ffn.linear_0, inner.weight[:, order], inner.bias),
-        (spec.ffn.linear_1, outer.weight[order], outer.bias[order]),
-    ]
-    for to, own in attentions:
-        *products, output = to.linear
-        sizes = [own.sizes[0], sum(own.sizes[1:])] if len(products) == 2 else [sum(own.sizes)]
-        linear += zip(products, own.projection[:, order].split(sizes), own.projection_bias.split(sizes))
-        linear.append((output, own.output.weight[order], own.output.bias[order]))
-    for to, weight, bias in linear:
-        to.weight, to.bias = weight.numpy(), bias.numpy()
-    norms: Iterator[Any] = (residual.norm for residual in layer.residuals)  # torch does not type ModuleList by its elements
-    for to, norm in zip([*(to for to, _ in attentions), spec.ffn], norms):
-        to.layer_norm.gamma, to.layer_norm.beta = norm.weight[order].numpy(), norm.bias[order].numpy()
+def fill(spec: Any, weights: dict[str, Tensor], layer: str) -> None:
+    """Copy the weights of a layer, whose names in MarianMTModel begin with `layer`, to its specification in CTranslate2."""
+    # What each module is made of. Products of the same vectors are one product.
+    modules = {spec.ffn.linear_0: ["fc1"], spec.ffn.linear_1: ["fc2"], spec.ffn.layer_norm: ["final_layer_norm"]}
+    attentions = {"self_attn": (spec.self_attention, ["qkv"])}
+    if hasattr(spec, "attention"):
+        attentions["encoder_attn"] = (spec.attention, ["q", "kv"])
+    for name, (to, products) in attentions.items():
+        made = [[f"{name}.{part}_proj" for part in product] for product in products]
+        modules |= zip(to.linear, [*made, [f"{name}.out_proj"]])
+        modules[to.layer_norm] = [f"{name}_layer_norm"]
+    for to, names in modules.items():
+        keys = ("gamma", "beta") if hasattr(to, "gamma") else ("weight", "bias")
+        for key, kind in zip(keys, ("weight", "bias")):
+            setattr(to, key, torch.cat([weights[f"{layer}.{name}.{kind}"] for name in names]).numpy())
 
 
 def write_own(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig) -> None:
