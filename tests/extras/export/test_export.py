@@ -66,7 +66,7 @@ def folder(settings, tmp_path_factory):
     config = settings(**sizes, max_positions=4)  # shorter than the lines: it is no limit of a model with sinusoids
     model = Transformer(config, vocabulary.size)
     optimiser = torch.optim.Adam(model.parameters(), 2e-3)
-    for step in range(300):
+    for step in range(100):
         source, target = batch(vocabulary, step)
         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
         loss.backward()

@@ -194,7 +194,7 @@ def test_a_sentence_longer_than_those_of_the_training_is_named(translator):
 
 @pytest.mark.slow
 def test_concurrent_clients_get_what_they_would_get_alone(server, translator):
-    texts = lines(2, 60)
+    texts = lines(2, 32)
     alone = [translator(text) for text in texts]
     with ThreadPoolExecutor(16) as clients:
         answers = list(clients.map(lambda text: server.post("translate", {"text": text}), texts))

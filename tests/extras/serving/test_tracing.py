@@ -100,7 +100,7 @@ def test_a_forced_prefix_begins_the_translation_and_the_search_goes_on(model, so
     settings = config(decoding_settings, beam=1)
     for source in sources[:3]:
         (free,) = translate(model, [source], settings)
-        for length in range(len(free.ids)):
+        for length in range(1, len(free.ids), 3):
             *_, last = Trace(model, source, settings, free.ids[:length]).steps()
             assert last.translation.ids == free.ids
             assert last.translation.score == pytest.approx(free.score, abs=1e-4)
