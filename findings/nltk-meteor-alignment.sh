@@ -2,8 +2,8 @@
 # Expected: of the alignments with the most words, METEOR takes the one whose links cross least, as its paper says. "the ferry" against
 #   "the ferry to the island" is then one chunk.
 # Happens: NLTK takes, from the end, the last equal word of the reference that is free, so it links "the" with that of "the island": two
-#   words make two chunks, and the score is about half of what it should be. The words in the wrong order have the same score. This is so
-#   wherever one side has a word, such as an article, more often than the other.
+#   words make two chunks, and the score is about half of what it should be. The words in the wrong order have the same score. This happens
+#   where one side has a word, such as an article, more often than the other, and the earlier one was meant.
 # Versions: nltk 3.10.4. Date: 2026-11-30. WordNet, which is a download of its own, is replaced by one without synonyms.
 # Source: https://aclanthology.org/W07-0734, which NLTK names as its source:
 #   https://www.nltk.org/api/nltk.translate.meteor_score.html.
