@@ -220,10 +220,11 @@ def check_set(params: Mapping, name: str, where: str) -> None:
 def check_decoding(params: Mapping, name: str, where: str) -> None:
     """Check a decoding. Its model must have a value if its decoder needs one. Its set must have the model's languages."""
     decoding = decoding_run(params, name)
-    if decoding.choice.needs_value and not decoding.model.startswith("values/"):
+    valued = {name: block.folder for name, block in STUDY.items() if block.value}
+    if decoding.choice.needs_value and decoding.model.partition("/")[0] not in valued.values():
         raise UserError(
             f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
-            "values/NAME is expected, with a NAME of `values` or `reverse_values`"
+            f"{' or '.join(f'{folder}/NAME of `{block}`' for block, folder in valued.items())} is expected"
         )
     require_languages(params, decoding.model, languages(params, corpus_of_set(params, decoding.set)), f"{where}.model")
 

@@ -26,6 +26,6 @@ def check_value(params: Mapping, name: str, where: str) -> None:
 
 
 NAMES = {"model": AVERAGE, "corpus": CORPUS}
-MADE = partial(Block, beside="runs", folder="values", models=True, check=check_value)
+MADE = partial(Block, beside="runs", folder="values", models=True, value=True, check=check_value)
 BASE = {"value": BaseValue}
 BLOCKS = {"values": MADE(Value, NAMES), "reverse_values": MADE(ReverseValue, {**NAMES, "reverse": AVERAGE})}
