@@ -59,7 +59,7 @@ def lines(*numbers, word="line"):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
 def test_the_first_pairs_of_files(collect, files, pack):
-    long = b"x" * 3_000_000 + b"\n"  # longer than what is read at a time
+    long = b"x" * 1_100_000 + b"\n"  # longer than what is read at a time
     names = {"en": long + lines(*range(9)), "de": lines(*range(20)), "exact": lines(1, 2, 3)[:-1]}
     at = files(**{name: pack(data) for name, data in names.items()})
     part = {"source": at["en"], "target": at["de"], "source_sha256": hashlib.sha256(names["en"]).hexdigest()}
@@ -118,18 +118,20 @@ def test_a_part_with_another_number_of_lines_than_is_known_is_refused(collect, f
 
 
 def test_the_first_of_every_so_many_pairs(collect, files):
-    at = files(en=lines(*range(200_000)), de=lines(*range(200_000), word="Zeile"), table=b"a\tb\nc\td\ne\tf\n")
+    at = files(en=lines(*range(50_000)), de=lines(*range(50_000), word="Zeile"), table=b"a\tb\nc\td\ne\tf\n")
     part = {"source": at["en"], "target": at["de"]}
     settings = {"train": [part | {"every": 20}, part | {"first": 5, "every": 2}], "dev": part | {"first": 1, "every": 9}}
     written = collect(settings | {"test": {"tsv": [at["table"]], "every": 2}})
-    assert written["train.en"] == lines(*range(0, 200_000, 20), 0, 2, 4) and written["dev.de"] == lines(0, word="Zeile")
-    assert written["train.de"] == lines(*range(0, 200_000, 20), 0, 2, 4, word="Zeile")
+    assert written["train.en"] == lines(*range(0, 50_000, 20), 0, 2, 4) and written["dev.de"] == lines(0, word="Zeile")
+    assert written["train.de"] == lines(*range(0, 50_000, 20), 0, 2, 4, word="Zeile")
     assert (written["test.en"], written["test.de"]) == (b"a\ne\n", b"b\nf\n")
 
 
 def test_parts_are_appended_in_order_byte_for_byte_and_never_join_lines(collect, files):
-    strange = "ä\n".encode() * 600_000 + b"a\rb\x00\xe2\x80\xa8c\xc2\x85 \xff\n\n" + b"x" * 3_000_000  # no line feed
-    at = files(a_en=strange, a_de=lines(*range(600_003)), b_en=lines(3), b_de=lines(4), packed=lzma.compress(strange))
+    # Two texts longer than what is read at a time, the second without a line feed
+    strange = "ä\n".encode() * 360_000 + b"a\rb\x00\xe2\x80\xa8c\xc2\x85 \xff\n\n" + b"x" * 1_100_000
+    packed = lzma.compress(strange, preset=0)
+    at = files(a_en=strange, a_de=b"x\n" * 360_003, b_en=lines(3), b_de=lines(4), packed=packed)
     parts = [{"source": at[f"{x}_en"], "target": at[f"{x}_de"]} for x in "ab"]
     packed = {"source": at["packed"], "target": at["a_de"]}
     written = collect({"train": parts, "dev": packed, "test": parts[::-1]})
@@ -308,7 +310,7 @@ def test_an_edit_and_a_deletion_of_own_text_are_noticed_by_both_tools(built, tmp
     linked.symlink_to(elsewhere)
     plain.parent.mkdir()
     plain.write_text("eins\n")
-    assert "download@demo" in project.planned()
+    assert "download@demo" in project.stale()
     project.run("dvc", "repro", "--single-item", "download@demo")
     for text, stale in (("one\n", False), ("two\n", True), ("one\n", False)):
         elsewhere.write_text(text)
