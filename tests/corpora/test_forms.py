@@ -160,17 +160,25 @@ def test_columns_that_a_table_does_not_have_are_refused(refused, stated, said):
     refused([said], {"tsv": "text/my", **stated}, my=table([("laser", "sl", "tl"), *SCORED]))
 
 
-REGIONS = {
-    "tsv": table([("DE", "pt-BR"), ("b", "a")]),
-    "jsonl": objects([{"pt-BR": "a", "de": "b", "translation": None}]),
-    "tmx": tmx([[("PT_br", "a"), ("pt-PT", "x"), ("de", "b")]]),
-    "parquet": parquet({"id": [1], "sentence_deu_Latn": ["b"], "sentence_por_BR": ["a"]}),
+CODED = {  # with a region, a script that stands for its region, and numbers that are no Indonesian
+    ("pt-BR", "de"): {
+        "tsv": table([("DE", "pt-BR"), ("b", "a")]),
+        "jsonl": objects([{"pt-BR": "a", "de": "b", "translation": None}]),
+        "tmx": tmx([[("PT_br", "a"), ("pt-PT", "x"), ("de", "b")]]),
+        "parquet": parquet({"id": [1], "sentence_deu_Latn": ["b"], "sentence_por_BR": ["a"]}),
+    },
+    ("id", "zh-TW"): {
+        "tsv": table([("id", "sentence_ind_Latn", "sentence_zho_Hant", "sentence_zho_Hans"), ("1", "a", "b", "x")]),
+        "jsonl": objects([{"id": 1, "id_ID": "a", "zh-CHS": "x", "zh-CHT": "b"}]),
+        "parquet": parquet({"id": [1], "ind_Latn": ["a"], "zh_rCN": ["x"], "zh-rTW": ["b"]}),
+    },
 }
 
 
-@pytest.mark.parametrize("form", REGIONS)
-def test_a_language_may_have_a_region(collected, form):
-    assert collected({form: "text/my"}, ("pt-BR", "de"), my=REGIONS[form]) == [["a"], ["b"]]
+@pytest.mark.parametrize("codes", CODED)
+def test_a_language_may_have_a_region_or_a_script_and_a_number_is_no_indonesian(collected, codes):
+    for form, data in CODED[codes].items():
+        assert collected({form: "text/my"}, codes, my=data) == [["a"], ["b"]]
 
 
 VARIED = {
@@ -178,18 +186,6 @@ VARIED = {
     "tsv": table([("en", "pt-BR", "pt", "en-GB"), ("bus", "ônibus", "autocarro", ""), ("x", "", "y", "")]),
     "jsonl": objects([{"pt-BR": "ônibus", "en": "bus", "pt": "autocarro"}, {"en_GB": "x", "por_PT": "y"}]),
 }
-
-
-IDENTIFIED = {
-    "tsv": table([("id", "sentence_ind_Latn", "sentence_zho_Hant", "sentence_zho_Hans"), ("1", "a", "b", "x")]),
-    "jsonl": objects([{"id": 1, "id_ID": "a", "zh-CHS": "x", "zh-CHT": "b"}]),
-    "parquet": parquet({"id": [1], "ind_Latn": ["a"], "zh_rCN": ["x"], "zh-rTW": ["b"]}),
-}
-
-
-@pytest.mark.parametrize("form", IDENTIFIED)
-def test_a_number_is_no_indonesian_and_a_script_stands_for_its_region(collected, form):
-    assert collected({form: "text/my"}, ("id", "zh-TW"), my=IDENTIFIED[form]) == [["a"], ["b"]]
 
 
 @pytest.mark.parametrize("form", VARIED)
@@ -259,15 +255,23 @@ def test_a_first_row_of_names_is_said(collected, capsys, first):
         ("a pointer of Git LFS", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
         ("word alignments", b"0-0 1-2\n0-0\n"),
         ("a tar file", tarfile.TarInfo("my.de").tobuf()),
+        ("an HTML page", b"<!DOCTYPE html><html>\n"),
+        ("an XML file", b'<?xml version="1.0"?>\n<dataset>\n'),
         ("an XML file", b'<xliff version="1.2"><file/></xliff>\n'),
+        ("an XML file; text without mark-up", b'<xliff version="1.2">\n <file original="a">\n'),
+        ("subtitles", b"1\r\n00:00:01,000 --> 00:00:02,000\r\nText\r\n"),
         ("a catalogue of gettext", b'#: menu.c\nmsgctxt "menu"\nmsgid "One"\nmsgstr "Eins"\n'),
+        ("a JSON file", b'[{"en": "a",\n'),
         ("a JSON file", b'[\n  "One.",\n  "Two."\n]\n'),
+        ("not text", b"%PDF-1.7\n\xff\xff"),
+        ("not text, or compressed in a way that is not read", b"\x28\xb5\x2f\xfd\0\0\0"),
         ("not text, or compressed in a way", gzip.compress(lzma.compress(b"a\n"), mtime=0)),  # as all processes collect it
         ("not text, or compressed in a way", gzip.compress(gzip.compress(b"a\n", mtime=0), mtime=0)),
     ],
 )
-def test_lines_of_another_form_are_named(refused, kind, data):
-    refused([f"text/b is {kind}"], {"source": "text/a", "target": "text/b"}, a=plain(ENGLISH), b=data)
+def test_lines_of_another_form_are_named_also_after_a_byte_order_mark(refused, kind, data):
+    for mark in (b"", codecs.BOM_UTF8) if data.isascii() and b"\0" not in data else (b"",):
+        refused([f"text/b is {kind}"], {"source": "text/a", "target": "text/b"}, a=plain(ENGLISH), b=mark + data)
 
 
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "tmx", "parquet", "zip"])
@@ -281,18 +285,18 @@ def test_a_file_of_another_form_than_the_stated_one_is_named(refused, form):
     refused(["text/my.zip: a.en is a table", "{tsv: FILE}", "unpacked"], {"zip": "text/my.zip"}, my_zip=members)
 
 
-@pytest.mark.parametrize("first", ["Rar!", "Lzip packs files.", "%PDF is a comment."])
-def test_a_text_may_begin_with_the_name_of_a_form(collected, first):
-    text = [first, *ENGLISH[1:]]
-    assert collected({"source": "text/a", "target": "text/b"}, a=plain(text), b=plain(GERMAN)) == [text, GERMAN]
-
-
-def test_an_escape_sequence_in_valid_utf_8_is_text(collected):
-    line = "Das Zeichen \x1b$B steht hier: ä ö ü."
-    for lines in ([line], ["An \x1b$B escape", "x"]):
-        assert (
-            collected({"source": "text/a", "target": "text/b"}, a=plain(lines), b=plain(GERMAN[: len(lines)]))[0] == lines
-        )
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *([first, *ENGLISH[1:]] for first in ("Rar!", "Lzip packs files.", "%PDF is a comment.")),
+        ["Das Zeichen \x1b$B steht hier: ä ö ü."],
+        ["An \x1b$B escape", "x"],
+        ["ab\0c"],
+    ],
+)
+def test_a_text_may_begin_with_the_name_of_a_form_and_hold_an_escape_sequence_or_a_nul(collected, lines):
+    part = {"source": "text/a", "target": "text/b"}
+    assert collected(part, a=plain(lines), b=plain(GERMAN[: len(lines)]))[0] == lines
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
@@ -395,10 +399,6 @@ def test_a_file_with_both_sides_that_is_damaged_or_does_not_fit_is_named(refused
     refused(["text/my", *said], {part: "text/my"}, my=data)
 
 
-def test_a_nul_in_a_short_file_is_text(collected):
-    assert collected({"source": "text/a", "target": "text/b"}, a=b"ab\0c\n", b=b"x\n") == [["ab\0c"], ["x"]]
-
-
 def test_codes_within_a_segment_of_tmx_are_no_text(collected):
     data = tmx(
         [
@@ -407,24 +407,6 @@ def test_codes_within_a_segment_of_tmx_are_no_text(collected):
         ]
     )
     assert collected({"tmx": "text/my.tmx"}, my_tmx=data) == [["a bold word & more"], ["x"]]
-
-
-MARK_UP = {
-    "an HTML page": b"<!DOCTYPE html><html>\n",
-    "an XML file": b'<?xml version="1.0"?>\n<dataset>\n',
-    "an XML file; text without mark-up": b'<xliff version="1.2">\n <file original="a">\n',
-    "subtitles": b"1\r\n00:00:01,000 --> 00:00:02,000\r\nText\r\n",
-    "not text": b"%PDF-1.7\n\xff\xff",
-    "not text, or compressed in a way that is not read": b"\x28\xb5\x2f\xfd\0\0\0",
-    "a JSON file": b'[{"en": "a",\n',
-}
-
-
-@pytest.mark.parametrize("kind", MARK_UP)
-@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
-def test_mark_up_is_never_text(refused, kind, mark):
-    part = {"source": "text/a", "target": "text/b"}
-    refused([f"text/b is {kind}"], part, a=plain(ENGLISH), b=mark * MARK_UP[kind].isascii() + MARK_UP[kind])
 
 
 ENCODED = [
