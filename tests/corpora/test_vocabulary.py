@@ -127,14 +127,6 @@ def test_a_table_of_words_gives_the_ids_of_the_lines(vocabulary, blocks, distinc
         assert encoded_by(table, lines) == vocabulary.encode(lines)
 
 
-@pytest.mark.parametrize("unknown", ["byte_fallback", "unk"])
-def test_a_table_of_words_gives_the_ids_of_real_lines(unknown):
-    vocabulary = vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, unknown=unknown)))
-    lines = [*LINES, "", "日本 語 日本", *LINES]
-    for threads in (1, 2):
-        assert encoded_by(WordTable(vocabulary, threads), lines) == vocabulary.encode(lines, threads)
-
-
 def test_a_table_of_words_refuses_a_vocabulary_whose_pieces_hold_spaces():
     model = trained_by_sentencepiece(["the house of the house of"] * 9, split_by_whitespace=False, vocab_size=285)
     with refused("holds a space"):
