@@ -129,14 +129,7 @@ def test_every_key_that_is_misspelt_or_missing_in_base_is_refused_in_one_line(sm
         assert all(re.search(f"{place(path, file)} is missing", said) for path in base)
 
 
-def test_all_errors_are_reported_at_once_each_in_a_line(params):
-    wrong = spoilt(params, "base.training.stepz", 1)
-    del wrong["base"]["training"]["steps"]
-    for place, value in {"machine.nodes": 0, "base.model.N": True, "new": {}}.items():
-        wrong = spoilt(wrong, place, value)
-    starts = ["base.training.stepz: ", "machine.nodes: 0", "base.model.N: True", "new: "]
-    said = refusals(wrong)
-    assert len(said) == 4 and all(any(line.startswith(f"params.yaml: {start}") for line in said) for start in starts)
+def test_names_are_looked_up_beside_types_and_then_all_entries_are_compared(params):
     (line,) = refusals(spoilt(spoilt(params, "runs.demo-tiny.corpus", "dmo"), "runs.demo-tiny.d_model", 3))
     assert line.startswith("params.yaml: runs.demo-tiny.corpus: 'dmo'"), "names are looked up before settings are compared"
     number = {"sets": {2017: {"corpus": "demo", **BOTH}}, "decodings": {"d": LINE | {"set": "2018"}}}
@@ -221,31 +214,38 @@ FIRST = "base:\n  first: &all\n    steps: "
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("file", "text", "expected"),
     [
-        (None, "params.yaml is not in"),
-        ("runs: [", "params.yaml cannot be read"),
+        ("params", None, "params.yaml is not in"),
+        ("params", "runs: [", "params.yaml cannot be read"),
         (
+            "params",
             "a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> other\n",
             "params.yaml, line 2: <<<<<<< is a conflict marker of git",
         ),
-        ("a: 1\nruns: {a: {}, b: {}, a: {}}", 'found duplicate key "a"'),
+        ("params", "a: 1\nruns: {a: {}, b: {}, a: {}}", 'found duplicate key "a"'),
         (
+            "params",
             "a: {dropout: 0,1, warmup: 1,000}",
             "a comma ends a setting, the decimal mark is a point, and 1 has no value in line 1",
         ),
-        ("a: 1\nruns:\n\tx: {}\n", "in line 3, column 1: '\\tx: {}'"),
-        ("- runs", "is not a mapping"),
-        (f"{FIRST}2001-99-99\n", "'2001-99-99' is not a valid timestamp in line 3"),
-        (f'{FIRST}!!int "abc"\n', "'abc' is not a valid int in line 3"),
-        (f"{FIRST}{'9' * 5000}\n", "9...9"),
-        (f"{FIRST}!!omap [{{b: 1}}, {{b: 2}}]\n", "a key occurs twice"),
+        ("params", "a: 1\nruns:\n\tx: {}\n", "in line 3, column 1: '\\tx: {}'"),
+        ("params", "- runs", "is not a mapping"),
+        ("params", f"{FIRST}2001-99-99\n", "'2001-99-99' is not a valid timestamp in line 3"),
+        ("params", f'{FIRST}!!int "abc"\n', "'abc' is not a valid int in line 3"),
+        ("params", f"{FIRST}{'9' * 5000}\n", "9...9"),
+        ("params", f"{FIRST}!!omap [{{b: 1}}, {{b: 2}}]\n", "a key occurs twice"),
+        ("params", "studies: {}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
+        ("studies", "runs:\n  a b", "studies.yaml: runs: 'a b' is not possible"),
+        ("studies", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not possible; a name of"),
     ],
     ids=lambda text: text and text[:40],
 )
-def test_a_file_that_is_none_or_holds_a_value_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
-    if text is not None:
-        (tmp_path / "params.yaml").write_text(text)
+def test_a_file_that_is_none_or_holds_a_value_that_is_none_is_refused_in_one_line(tmp_path, file, text, expected):
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    path = tmp_path / f"{file}.yaml"
+    path.unlink() if text is None else path.write_text(text)
     done = command(tmp_path, "pipeline.commands.check")
     assert done.returncode == 1
     assert expected in done.stderr
@@ -300,21 +300,6 @@ def test_selecting_a_study_of_each_kind_changes_its_blocks_and_no_other_byte(tex
     assert marked == ["demo"]
     wrong = text.replace("demo-tiny: {corpus: demo, model: quick}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
     assert wrong != text and study.select(wrong, "demo") == text, "a wrong selection can be put right"
-
-
-@pytest.mark.parametrize(
-    ("of_params", "of_studies", "said"),
-    [
-        ("studies: {}\n", "{}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
-        ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is not possible"),
-        ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not possible; a name of"),
-    ],
-)
-def test_wrong_studies_are_named_by_the_check_of_the_user_alone(tmp_path, text, of_params, of_studies, said):
-    (tmp_path / "params.yaml").write_text(text + of_params, encoding="utf-8")
-    (tmp_path / "studies.yaml").write_text(of_studies)
-    done = command(tmp_path, "pipeline.commands.check")
-    assert done.returncode == 1 and f"check: {said}" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_blocks_written_otherwise_are_found_and_a_link_is_kept(tmp_path, text):
