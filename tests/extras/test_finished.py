@@ -203,7 +203,6 @@ def other_vocabulary(path: Path) -> None:
         ("result@forward", "scores/forward/training.jsonl", as_pickle),
         ("report", "work/times/forward/training.json", cut),
         ("report", "results/forward.json", cut),
-        ("report", "scores/forward/translations/attention.npz", as_pickle),
         ("report", "scores/forward/translations/attention.npz", as_archive),
         ("report", "scores/forward/translations/attention.npz", cut),
     ],

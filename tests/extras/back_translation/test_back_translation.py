@@ -27,8 +27,7 @@ from pipeline.settings.vocabulary import VocabularyConfig
 from pipeline.text.binarised import SIDES, BinarisedSet
 from pipeline.text.evaluation import EvaluationSet
 from pipeline.text.fetching import Fetcher
-from pipeline.text.normalising import Filter, normalise_set
-from pipeline.text.sets import progress
+from pipeline.text.normalising import Filter
 from pipeline.text.words import WordTable
 from tests.support.back_translations import VALUE, entry, with_runs
 from tests.support.packed import build
@@ -150,17 +149,6 @@ def test_the_chosen_lines_are_those_of_a_slice(fetched, end):
 def test_too_few_lines_are_refused_with_their_number(fetched, skip, first):
     with refused("more.de.gz", f"{max(3 - skip, 0)} lines are left after skip: {skip}; at least "):
         fetched(b"a\nb\nc\n", skip, first)
-
-
-def test_lines_are_cleaned_and_dropped_as_training_pairs_are(params, tmp_path):
-    config = NormaliseConfig(**{**params["base"]["normalise"], "max_words": 3, "deduplicate": True})
-    raw, out = [tmp_path / "raw"], [tmp_path / "out"]
-    raw[0].write_text("Ein &quot;Hund&quot;.\n\n \t \nzu viele Worte hier\nnoch  einer\nnoch einer\n")
-    with progress(raw) as bar:
-        counts = normalise_set(raw, out, ["de"], config, bar, Filter(config))
-    assert out[0].read_text() == 'Ein "Hund".\nnoch einer\n'
-    assert (counts["read"], counts["kept"]) == (6, 2)
-    assert counts["dropped"] == {"empty": 2, "max_words": 1, "max_ratio": 0, "deduplicate": 1}
 
 
 # The synthetic pairs
@@ -285,7 +273,7 @@ def test_there_are_at_most_ratio_synthetic_pairs_per_real_pair():
 
 
 def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_their_corpus(here):
-    """Monolingual text is in the target language. The normalised lines are Moses' output for each language.
+    """Monolingual text is in the target language, and its lines are dropped as pairs are. Normalised lines are Moses'.
 
     The mirror has the files of the corpus, which is on no site, and its archive has those of a set.
     """
@@ -294,18 +282,20 @@ def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_th
     lines = ["“Well”, she said — “it’s late”.", "“Well”, he said — “it’s late”."]
     english, german = '"Well," she said - "it\'s late."', '"Well", he said - "it\'s late".'
     members = {f"new.{code}": f"{line}\n".encode() for code, line in zip(("en", "de"), lines)}
-    for name, content in members.items():
+    more = f"{lines[1]}\n\n \t \n{'Wort ' * 10}\nEin &quot;Hund&quot;.\nein  Hund\nein Hund\n".encode()
+    for name, content in [*members.items(), ("more.de", more)]:
         Path("mirror", name).write_bytes(content)
     build(here / "text/own.tgz", members)
     files = {"source": "http://127.0.0.1:1/new.en", "target": "http://127.0.0.1:1/new.de"}
+    dropping = {"max_words": 9, "deduplicate": True}
     own = {"archives": {"own": {"url": "text/own.tgz"}}, "train": files, "dev": files, "test": files}
-    corpus = {"languages": ["en", "de"], "download": own, "normalise": {"punctuation": True}, "vocabulary": {}}
+    corpus = {"languages": ["en", "de"], "download": own, "normalise": {"punctuation": True, **dropping}, "vocabulary": {}}
     params = load(ROOT / "params.yaml")
     params["corpora"]["mine"], params["machine"]["mirror"] = corpus, "mirror"
     params["sets"]["new"] = {"corpus": "mine", **files}
     params["sets"]["packed"] = {"corpus": "mine", "archive": "own", "source": "new.en", "target": "new.de"}
     back = {"corpus": "mine", "run": "reverse", "tagged": False, "ratio": 1.0, "decoding": {}}
-    params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": files["target"]}}
+    params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": "http://127.0.0.1:1/more.de"}}
     write_params_yaml(Path(), params)
     report = Path("report.json")
     download.main(argparse.Namespace(corpus="mine", out=Path("data/raw"), test=Path("data/test"), report=report))
@@ -319,5 +309,7 @@ def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_th
         assert found.lines("raw") == ([lines[0]], [lines[1]]) and found.lines("normalised") == ([english], [german])
     out = Path("data/mine-bt")
     fetch_monolingual.main(argparse.Namespace(name="mine-bt", out=out, report=report))
-    assert {path.name: path.read_text() for path in out.iterdir()} == {"train.de": f"{german}\n"}
-    assert json.loads(report.read_text())["sets"]["monolingual"]["kept"] == 1
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"train.de": f'{german}\nEin "Hund".\nein Hund\n'}
+    counts = json.loads(report.read_text())["sets"]["monolingual"]
+    assert (counts["read"], counts["kept"]) == (7, 3)
+    assert counts["dropped"] == {"empty": 2, "max_words": 1, "max_ratio": 0, "deduplicate": 1}
