@@ -76,15 +76,10 @@ def translated(translator: Translator, block: list[bytes], before: int, argument
     `before` is the number of lines before the block.
     """
     lines, parts, refused = list[str](), list[Divided](), None
-
-    def given() -> Iterator[str]:
-        for line in decoded(block, before):
-            lines.append(line)
-            yield line
-
     try:
-        for part in translator.prepared(given(), arguments.split, before, "--split"):
-            parts.append(part)
+        for number, line in enumerate(decoded(block, before), before):
+            parts += translator.prepared([line], arguments.split, number, "--split")
+            lines.append(line)
     except UserError as error:
         refused = error
     if arguments.split:
