@@ -177,7 +177,6 @@ class ModelStep(Cached):
         # As floats: which of the N keys in the caches belong to each hypothesis or its ancestors.
         self.mask_BKN = self.source_mask.new_empty(len(source_BS), 1, 0)
         self.ends: list[int] = []  # for each position, the number of keys up to and including it
-        self.shape: tuple[int, ...] = (len(source_BS), 1)  # sentences and hypotheses of the previous call
 
     def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
         """The logits of the token after each newest token, [B, K, V].
@@ -185,10 +184,9 @@ class ModelStep(Cached):
         An origin is the hypothesis of the previous call that the token continues: its index into that call's flattened
         [B, K]. At the first call K is 1 and each token is its own origin.
         """
-        sentences, width = self.shape
+        sentences, width, _ = self.mask_BKN.shape  # of the previous call
         if len(tokens_BK) < sentences:
             self.select(origin_BK[:, 0] // width)
-        self.shape = tokens_BK.shape
         self.advance(origin_BK % width)
         end = len(self.ends)
         return self.decode(tokens_BK, self.mask_BKN, (torch.arange(end - 1, end, device=tokens_BK.device), end))
