@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import json
-import multiprocessing
 import os
 import pickle
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.multiprocessing import start_processes
 
 from pipeline import average
 from pipeline.training import workspace
@@ -262,11 +262,18 @@ def test_all_files_of_a_new_folder_reach_the_disk_before_it_gets_its_name(tmp_pa
     assert synced == [7, "replaced", tmp_path.name], "the whole content, then the name"
 
 
-def train(place: int, folder: Path, config: TrainingConfig, model: ModelConfig) -> None:
-    """End like a killed process, just before change number `place`, counted from 0, of a file in `folder`."""
-    torch.set_num_threads(1)  # as in the test process: other sums would have other bytes
-    at_change(place, folder, lambda: os._exit(KILLED))
-    run(build(folder, config, model), states=[3])
+def killed_at_each_change(_: int, folder: Path, config: TrainingConfig, model: ModelConfig) -> None:
+    """Train in a folder for each change of a file, by its number. A process for each ends just before it, as if killed."""
+    for place in itertools.count():
+        if not (process := os.fork()):
+            torch.set_num_threads(1)  # as in the test process: other sums would have other bytes
+            at_change(place, folder / str(place), lambda: os._exit(KILLED))
+            run(build(folder / str(place), config, model), states=[3])
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        assert status in (0, KILLED), "a training has failed; its traceback is on standard error"
+        if status == 0:
+            return  # there is no change of this number
 
 
 @pytest.mark.slow
@@ -275,14 +282,9 @@ def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp
     model = settings(N=1, dropout=0.3)
     run(build(tmp_path / "whole", config, model))
     expected, steps = files(tmp_path / "whole"), []
-    for place in itertools.count():
+    start_processes(killed_at_each_change, (tmp_path, config, model), start_method="forkserver")
+    for place in sorted(int(folder.name) for folder in tmp_path.glob("[0-9]*")):
         folder = tmp_path / str(place)
-        process = multiprocessing.get_context("forkserver").Process(target=train, args=(place, folder, config, model))
-        process.start()
-        process.join()
-        assert process.exitcode in (0, KILLED), "`train` has failed; its traceback is on standard error"
-        if process.exitcode == 0:
-            break  # there is no change of this number
         trainer = build(folder, config, model)
         steps.append(trainer.state.step)
         run(trainer)
