@@ -10,6 +10,7 @@ import pytest
 import torch
 from fastchrf import aggregate_chrf
 from sacrebleu.metrics import BLEU, CHRF
+from scipy.special import chdtrc
 
 from pipeline.scoring.utilities import utility
 from pipeline.settings.check import check
@@ -145,9 +146,8 @@ def test_exact_search_out_of_steps_says_so_and_keeps_the_best_it_has(decoder):
 
 
 def p_value(observed: list[int], expected: list[float]) -> float:
-    from scipy.stats import chisquare  # takes two seconds
-
-    return chisquare(observed, expected).pvalue
+    """Of Pearson's chi-squared test."""
+    return chdtrc(len(expected) - 1, sum((seen - mean) ** 2 / mean for seen, mean in zip(observed, expected)))
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
@@ -373,7 +373,7 @@ LINES = {
     "sampling": {"top_k": 20, "top_p": 0.95},
     "diverse": {"groups": 2, "alpha": 0.0},
     "mbr": {"candidates": {"decoder": "diverse", "number": 3, "groups": 2}},
-    "exact": {"max_steps": 200},
+    "exact": {"max_steps": 60},
     "value_beam": {},
     "mcts": {"simulations": 8},
 }
@@ -410,20 +410,15 @@ def test_neither_a_batch_nor_a_cache_changes_a_translation_and_limits_hold(setti
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", DECODERS)
-def test_each_decoder_translates_with_weights_that_are_nan(settings, decoder, name):
-    model = sharpened(settings())
-    model.embedding[:] = math.nan
-    found = decoder(name, **LINES[name]).search(Sentences([model], SOURCES, range(len(SOURCES)), 4), 2)
-    assert all(0 <= token < len(model.embedding) for t in best_of(found) for token in t.ids)
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize("name", DECODERS)
-def test_each_decoder_takes_bfloat16(settings, decoder, name):
-    model, chosen = model_in("bfloat16", sharpened(settings())), decoder(name, **LINES[name])
-    assert chosen.search(Sentences([model], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
-    batch = Sentences([model], SOURCES, range(len(SOURCES)), 4)
+def test_each_decoder_takes_bfloat16_and_weights_that_are_nan(settings, decoder, name):
+    model, chosen = sharpened(settings()), decoder(name, **LINES[name])
+    narrow = model_in("bfloat16", model)
+    assert chosen.search(Sentences([narrow], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
+    batch = Sentences([narrow], SOURCES, range(len(SOURCES)), 4)
     assert all(math.isfinite(t.score) for t in best_of(chosen.search(batch, 1))) and batch.calls > 0
+    model.embedding[:] = math.nan
+    found = chosen.search(Sentences([model], SOURCES, range(len(SOURCES)), 4), 2)
+    assert all(0 <= token < len(model.embedding) for t in best_of(found) for token in t.ids)
 
 
 # The settings
