@@ -23,12 +23,13 @@ from tests.support.projects import ROOT
 from tests.support.refusals import refused
 from transformer import Translator
 from transformer.alignment import attention_weights_of, links, words_of_given, words_of_source, words_of_target
+from transformer.checkpoint import SETTINGS
 from transformer.cleaning import cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.forced import log_probabilities
-from transformer.files import write_json
+from transformer.files import read_json, write_json
 from transformer.translator import PAPER
 from transformer.vocabulary import Vocabulary
 
@@ -84,14 +85,16 @@ def test_split_translates_each_sentence_and_keeps_line_breaks(translate):
     assert japanese(f"{LINES[0]}. {LINES[1]}!", split=True) == one + two, "no space in the language of the translation"
 
 
-def test_the_first_text_of_which_a_part_may_be_missing_is_warned_about_once(translate):
+def test_the_first_text_of_which_a_part_may_be_missing_is_warned_about_once(translate, folder, tmp_path):
     fresh = dataclasses.replace(translate, said=[])
     with pytest.warns(UserWarning, match=r"^line 2 has 2 sentences, .*; split=True translates each$") as said:
         assert len(fresh([LINES[0], "A.\nB", "A. B. C."])) == 3
         fresh("A. B.", n_best=2)
         fresh.using(beam=2)("A. B.")
     assert [each.filename for each in said] == [__file__]
-    fresh = dataclasses.replace(fresh, said=[], max_length=6)
+    limited = Path(shutil.copytree(folder, tmp_path / "limited"))
+    write_json(limited / SETTINGS, read_json(limited / SETTINGS) | {"max_length": 6})
+    fresh = Translator.load(limited)
     expected = r"^line 1 has a sentence of \d+ pieces, and the model was trained on at most 5$"
     with pytest.warns(UserWarning, match=expected) as said:
         fresh(" ".join(LINES), split=True)
