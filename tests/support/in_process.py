@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dvc.repo import Repo
-from networkx import topological_sort
 
 from tests.support.projects import ROOT, without_git
 
 
 def commands() -> dict[str, list[str]]:
     """The module and the arguments of each stage, in the order of the graph, as DVC reads dvc.yaml."""
+    from dvc.repo import Repo  # these two take a second, also in each worker of a training
+    from networkx import topological_sort
+
     for name in ("dvc.yaml", "studies.yaml"):
         shutil.copy(ROOT / name, ".")
     without_git(Path())
