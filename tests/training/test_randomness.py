@@ -52,14 +52,13 @@ def test_masks_depend_on_step_share_and_worker(tmp_path, monkeypatch, settings, 
     assert len(draws) > 100 and all(len(list(same)) == 1 for _, same in groupby(draws)), "no two masks are equal"
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_seed_decides_on_weights_orders_and_masks(tmp_path, threads):
-    """The stage `train` with two seeds, one of them twice."""
+def test_the_seed_decides_on_weights_orders_and_masks(tmp_path):
+    """The stage `train` with two seeds, one of them twice. One thread draws from another stream, which is tested below."""
     seen, whole = {}, Trainer.run
     for name, seed in {"one": 1, "again": 1, "two": 2}.items():
         (folder := tmp_path / name).mkdir()
         write_data(folder)
-        write_params(folder, seed=seed, threads=threads, steps=5, checkpoint_every=1, dropout=0.1)
+        write_params(folder, seed=seed, threads=2, steps=5, checkpoint_every=1, dropout=0.1)
         started = []
 
         def noted(trainer, *given, started=started):
@@ -85,13 +84,14 @@ def test_the_seed_decides_on_weights_orders_and_masks(tmp_path, threads):
 
 def test_the_streams_of_a_training_are_distinct(tmp_path, settings, training_settings, monkeypatch):
     """Numpy pads a seed with zeros, so [seed] and [seed, 0] are one stream."""
-    trainer = build(tmp_path, training_settings(threads=2), settings())
-    drawn = []
+    trainers = [build(tmp_path / str(seed), training_settings(threads=2, seed=seed), settings()) for seed in (1, 2)]
+    drawn, states = [], []
     original = np.random.default_rng
     monkeypatch.setattr(np.random, "default_rng", lambda seed: drawn.append(seed) or original(seed))
-    trainer.step.seed(step=3, rank=0)
-    states = [generator.get_state().tolist() for generator in (torch.default_generator, *trainer.step.generators)]
-    assert len({tuple(state) for state in states}) == 3
+    for trainer in trainers:
+        trainer.step.seed(step=3, rank=0)
+        states += [tuple(each.get_state().tolist()) for each in (torch.default_generator, *trainer.step.generators)]
+    assert len(set(states)) == 6
     batches = MixedBatches(Listed([[5] * 9] * 40, [[5] * 7] * 40), 1, 60, 20)
     batches.batch(0)
     assert len({original(seed).random() for seed in drawn}) == len(drawn) >= 2
