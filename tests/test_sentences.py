@@ -192,7 +192,7 @@ def test_what_stands_around_lines_and_lines_without_words_stay():
 def test_long_lines_take_time_in_proportion_to_their_length():
     """A quadratic search would take minutes."""
     for part in ("word ", "a. ", "! ", ".", " ", "\n", "。", "A. B. ", "(", '"', "»", "a. " + "- " * 40):
-        assert "".join(sentences(part * 20_000, "de")) == part * 20_000
+        assert "".join(sentences(part * 10_000, "de")) == part * 10_000
 
 
 @pytest.mark.parametrize(

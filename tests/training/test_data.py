@@ -90,7 +90,7 @@ def test_a_segmentation_without_a_pair_that_is_short_enough_is_skipped(kind):
 @pytest.mark.parametrize("tokens", [400, 100, 20])
 def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(tokens):
     """A batch has 12 rows of 32 positions, or 5 rows of 80. The parts of a batch have equally many rows."""
-    pairs = Pairs(5000)
+    pairs = Pairs(2000)
     for side in pairs.sides:
         side[7] = side[8] = np.full(70, 5)
     batches = MixedBatches(pairs, 1, 400, 100)
