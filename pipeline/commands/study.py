@@ -12,7 +12,6 @@ import io
 import re
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from ruamel.yaml import YAML
 
@@ -30,9 +29,9 @@ from transformer.files import write_file
 BLOCK = r"^{key}:[^\n]*(?:\n|\Z)(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- |(?=[\]}}]))[^\s#][^\n]*(?:\n|\Z))*"
 
 
-def select(text: str, name: str, studies: Path = STUDIES) -> str:
+def select(text: str, name: str) -> str:
     """Return the text of params.yaml with the study `name` selected. Raises UserError if the result is invalid."""
-    settings = with_studies(params.parse(text), studies)
+    settings = with_studies(params.parse(text))
     check_study(settings, name)
     for key, value in study(settings, name).items():
         blocks = list(re.finditer(BLOCK.format(key=key), text, re.MULTILINE))
@@ -75,11 +74,10 @@ def lost(settings: Mapping, name: str) -> list[str]:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    path: Path = params.PARAMS
+    path, settings = params.PARAMS, with_studies(params.load())
     if arguments.name is None:
-        return print(listing(with_studies(params.load())))
-    text = params.text_of()
-    selected, removed = select(text, arguments.name), lost(with_studies(params.parse(text)), arguments.name)
+        return print(listing(settings))
+    selected, removed = select(params.text_of(), arguments.name), lost(settings, arguments.name)
     write_file(path.resolve(), selected)  # a link stays a link
     if removed:
         print(f"removed from {path}; these entries are in no study of {STUDIES}: {', '.join(removed)}")

@@ -19,7 +19,7 @@ from pipeline.settings.blocks import ADDED, STUDY, with_studies
 from pipeline.settings.check import check
 from pipeline.settings.params import parse
 from tests.support.in_process import command
-from tests.support.projects import ROOT
+from tests.support.projects import ROOT, with_settings
 from tests.support.refusals import refusals, spoilt
 
 # A nested list with 10^30 references to one text. To print, copy or compare the whole list would never end.
@@ -242,8 +242,7 @@ FIRST = "base:\n  first: &all\n    steps: "
     ids=lambda text: text and text[:40],
 )
 def test_a_file_that_is_none_or_holds_a_value_that_is_none_is_refused_in_one_line(tmp_path, file, text, expected):
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
+    with_settings(tmp_path)
     path = tmp_path / f"{file}.yaml"
     path.unlink() if text is None else path.write_text(text)
     done = command(tmp_path, "pipeline.commands.check")
