@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.settings.blocks import ADDED
 from pipeline.settings.languages import not_known
 from pipeline.settings.score_files import content, within
 
@@ -16,8 +17,7 @@ from pipeline.settings.score_files import content, within
 FILES = {
     "download": ("corpora_in_use", "corpora/{}/download.json"),
     "normalise": ("corpora_in_use", "corpora/{}/normalise.json"),
-    "fetch_monolingual": ("back_translations", "corpora/{}/monolingual.json"),
-    "back_translate": ("back_translations", "corpora/{}/back_translate.json"),
+    **{stage: (name, path) for name, block in ADDED.items() for stage, path in block.counts.items()},
     "train": ("runs", "{}/training.json"),
     "fetch_set": ("sets", "corpora/{}/fetch_set.json"),
 }

@@ -33,6 +33,7 @@ class Block:
     folder: str = ""  # of models/ and scores/, which a run therefore cannot have as its name
     models: bool = False  # each entry is a model, in models/FOLDER/NAME
     value: bool = False  # each entry is a model with a value, which some decoders need
+    counts: Mapping[str, str] = field(default_factory=dict)  # of stages that warn of data: the file in scores/ (warned.py)
     check: Callable[[Mapping, str, str], Any] | None = None  # of params.yaml, a name and its place: compares settings
     trains: str = ""  # the stage of an entry, if it trains
     trainings: Callable | None = None  # of params.yaml and a name: how many, their corpus, and the settings of one

@@ -24,4 +24,5 @@ def check_back_translation(params: Mapping, name: str, where: str) -> None:
 
 
 NAMES = {"corpus": CORPUS, "run": "in runs"}
-BLOCKS = {"back_translations": Block(BackTranslation, NAMES, beside="corpora", check=check_back_translation)}
+COUNTS = {"fetch_monolingual": "corpora/{}/monolingual.json", "back_translate": "corpora/{}/back_translate.json"}
+BLOCKS = {"back_translations": Block(BackTranslation, NAMES, beside="corpora", counts=COUNTS, check=check_back_translation)}
