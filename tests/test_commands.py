@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from pipeline import code
 from tests.support import in_process
 from tests.support.projects import ROOT, STAGES, module_of, with_settings
+from transformer.files import write_file
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
@@ -66,12 +67,14 @@ def one_line(command: str, printed: str) -> None:
 
 
 @pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])
-def test_what_does_not_exist_is_one_line(command, tmp_path):
+def test_what_does_not_exist_is_one_line_and_help_is_no_error_in_a_narrow_terminal(command, tmp_path, monkeypatch):
     if command in WRONG:
         with_settings(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1")
     with in_process.inside(tmp_path):
         status, _, errors = in_process.started([command, *(WRONG | WITHOUT_PARAMS)[command]])
-    assert status == 1
+        helped, text, said = in_process.started([command, "--help"])
+    assert status == 1 and (helped, said) == (0, "") and text.startswith("usage: ")
     one_line(command, errors)
 
 
@@ -81,7 +84,8 @@ SHORT += "stage.run(lambda _: print('done'), argparse.ArgumentParser(prog='made'
 PLAIN = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}  # without PYTHONUNBUFFERED
 
 
-@pytest.mark.parametrize("command", ["-m pipeline.commands.study", f'-c "{SHORT}"'])
+# The first command has no docstrings.
+@pytest.mark.parametrize("command", ["-OO -m pipeline.commands.study", f'-c "{SHORT}"'])
 def test_a_reader_that_stops_reading_is_no_error(command, tmp_path):
     with_settings(tmp_path)
     shell = f"'{sys.executable}' {command} | head -c 0; exit ${{PIPESTATUS[0]}}"
@@ -89,24 +93,26 @@ def test_a_reader_that_stops_reading_is_no_error(command, tmp_path):
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
-def test_a_short_output_that_a_full_disk_does_not_take_is_one_line():
+@pytest.mark.parametrize(
+    ("name", "words"), {"made": ["-c", SHORT], "study": ["-m", "pipeline.commands.study", "--help"]}.items()
+)
+def test_a_short_output_that_a_full_disk_does_not_take_is_one_line(name, words):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", SHORT], env=PLAIN, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, *words], env=PLAIN, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert (done.returncode, done.stderr) == (1, "made: [Errno 28] No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, f"{name}: [Errno 28] No space left on device\n")
 
 
 # What a shell, a locale, an interpreter's option, a terminal and a proxy can do to a program
 HARD = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "COLUMNS": "1", "TERM": "dumb", "HOME": "/nowhere"}
 HARD |= dict.fromkeys(("http_proxy", "https_proxy", "ALL_PROXY"), "nonsense://:x")
-EVERY = [*WRONG, *WITHOUT_PARAMS, module_of("train")]  # `stage.script` reads the arguments of all stages
 
 
 # Runs commands, which are given in JSON, as forks of one process that has imported what takes seconds.
 FORKS = """
 import gc, json, os, runpy, sys, torch, transformer.translator
-import pipeline.orchestrating.project, pipeline.reporting.page, pipeline.running.stage
+import pipeline.orchestrating.project, pipeline.running.stage
 gc.freeze()  # a collection in a fork would copy the memory of all these modules
 for command, *arguments in json.loads(sys.argv[1]):
     if not (fork := os.fork()):
@@ -120,41 +126,30 @@ for command, *arguments in json.loads(sys.argv[1]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "streams, calls",
-    [("<&- >&-", [[command, *words] for command, words in WRONG.items()]), ("> /dev/full", [[c, "--help"] for c in EVERY])],
-    ids=["closed", "full"],
-)
-def test_no_command_and_no_stage_prints_a_traceback_in_hard_times(tmp_path, streams, calls):
+def test_no_command_prints_a_traceback_in_hard_times(tmp_path):
     with_settings(tmp_path)
-    line = f"{sys.executable} -s -c '{FORKS}' '{json.dumps(calls)}' {streams}"
+    calls = json.dumps([[command, *words] for command, words in WRONG.items()])
+    line = f"{sys.executable} -s -c '{FORKS}' '{calls}' <&- >&-"
     subprocess.run(["bash", "-c", line], cwd=tmp_path, env=PLAIN | HARD, check=True, stderr=subprocess.PIPE)
-    for command, *_ in calls:
+    for command in WRONG:
         status, errors = ((tmp_path / f"{command}.{end}").read_text() for end in ("status", "errors"))
         assert status == "1" and errors.count("\n") == 1, f"{command}: {status} {errors}"
         assert errors.partition(": ")[0] in (command.removesuffix(".__main__"), name_of(command)), f"{command}: {errors}"
-
-
-def test_a_command_starts_without_docstrings():
-    subprocess.run([sys.executable, "-OO", "-m", "pipeline.commands.status", "--help"], cwd=ROOT, check=True)
 
 
 def test_a_stage_that_dvc_runs_refuses_a_wrong_name_in_one_line_before_it_reads_its_arguments(tmp_path, monkeypatch):
     shutil.copy(ROOT / "dvc.yaml", tmp_path)
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
     (tmp_path / "params.yaml").write_text(text.replace("\nruns:\n", '\nruns:\n  "-h": {corpus: demo, model: tiny}\n'))
-    definitions = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     with in_process.inside(tmp_path):
-        code.write()
-        for stage in ("train", "decode_set", "report"):  # all use `stage.script`
-            monkeypatch.setenv("DVC_STAGE", f"{stage}@-h" if "do" in definitions[stage] else stage)
-            status, _, errors = in_process.started([module_of(stage), "-h"])
-            assert (status, errors.count("\n")) == (1, 1) and errors.startswith(f"{stage}: params.yaml: runs: '-h'"), errors
+        write_file(code.FOLDER / "train", code.described("train"))
+        monkeypatch.setenv("DVC_STAGE", "train@-h")
+        status, _, errors = in_process.started(["pipeline.train", "-h"])
+        assert (status, errors.count("\n")) == (1, 1) and errors.startswith("train: params.yaml: runs: '-h'"), errors
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
-@pytest.mark.parametrize("place", ["folder", "missing/file"])
-def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_path):
+def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, tmp_path):
     with_settings(tmp_path)
     (tmp_path / "folder").mkdir()
     definition = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"][stage]
@@ -162,6 +157,8 @@ def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_p
     block = definition.get("foreach", "")
     named = {"${runs}": ["demo-tiny"], "${corpora_in_use}": ["demo"], "": []}.get(block, ["none"])
     with in_process.inside(tmp_path):
-        status, _, errors = in_process.started([module_of(stage), *named, *(w for o in options for w in (o, place))])
-    assert status in (0, 1) and "Traceback" not in errors, errors
-    assert sum(line.startswith(f"{stage}: ") for line in errors.splitlines()) == status, errors
+        for place in ("folder", "missing/file"):
+            words = [word for option in options for word in (option, place)]
+            status, _, errors = in_process.started([module_of(stage), *named, *words])
+            assert status in (0, 1) and "Traceback" not in errors, errors
+            assert sum(line.startswith(f"{stage}: ") for line in errors.splitlines()) == status, errors
