@@ -23,7 +23,7 @@ from sacrebleu.metrics import BLEU
 
 from pipeline import collect, report
 from pipeline.orchestrating import results as terminal
-from pipeline.reporting import attention, changes, claims, decoder_facts, page, run_tables
+from pipeline.reporting import attention, changes, claims, page, run_tables
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import style
 from pipeline.reporting.published import BASE, LOWER_CASED
@@ -109,7 +109,7 @@ def invented(params, tmp_path_factory):
         project.write({run: entry}, bleu)
     project.params["runs"] = {run: changed()[run] for run in ("base", "heads", "base-2")} | {"untrained": de}
     project.params["decodings"] = {name: {} for name in ("beam", "exact", "lower-beam")}
-    paper = {key: value for key, value in params["base"]["decoding"].items() if key in decoder_facts.PAPERS}
+    paper = {key: value for key, value in params["base"]["decoding"].items() if key in collect.PAPERS}
     paper |= {"decoder": "beam", "regulariser": 0.0, "no_repeat_ngram": 0, "ends": "beam", "finished": 0}
     write_decoding(project, "beam", 30.0, worsened(2), -2.0, **paper)
     write_decoding(project, "lower-beam", 29.0, worsened(2), -2.0, **paper)
@@ -466,7 +466,7 @@ def test_the_runs_of_params_yaml_are_compared_with_the_first(project):
 def test_the_facts_of_decodings_are_those_of_their_translations(invented):
     """Exact search finds a more probable translation of every third of the 40 sentences that it finishes."""
     project, _ = invented
-    found = decoder_facts.facts(project.params, project.scores, project.sets)
+    found = collect.facts_of(project.params, project.scores, project.sets)
     beam, exact = found["beam"], found["exact"]
     assert beam["p"] is None and exact["p"] < 0.05 and exact["search_errors"] is None
     assert beam["search_errors"] == pytest.approx(14 / 40) and (beam["unfinished"], exact["unfinished"]) == (0, 20)
@@ -474,10 +474,10 @@ def test_the_facts_of_decodings_are_those_of_their_translations(invented):
     bleu = sacrebleu.corpus_bleu(worsened(5), [REFERENCES])
     assert exact["length_ratio"] == pytest.approx(bleu.sys_len / bleu.ref_len, abs=1e-4)
     write_lines(project.scores / "decodings/exact/translation.txt", [*worsened(5)[:-1], ""])
-    assert decoder_facts.facts(project.params, project.scores, project.sets)["exact"]["empty"] == 1
+    assert collect.facts_of(project.params, project.scores, project.sets)["exact"]["empty"] == 1
     sources = ["", *["source"] * (len(REFERENCES) - 1)]
     write_evaluation_set(project.sets / "demo-test", "demo", raw=(sources, REFERENCES))
-    found = decoder_facts.facts(project.params, project.scores, project.sets)
+    found = collect.facts_of(project.params, project.scores, project.sets)
     assert found["beam"]["search_errors"] == pytest.approx(13 / 39, abs=1e-4), "an empty line is not searched"
 
 
