@@ -70,7 +70,7 @@ class Invented:
             curve = [{"step": step, "loss": 9 - step / 300, "learning_rate": 1e-4} for step in range(1, 701)]
             curve += [{"step": step, "dev_loss": 8 - step / 300} for step in range(100, 701, 100)]
             write_lines(folder / "training.jsonl", map(json.dumps, curve))
-            self.write_translations(folder / "translations", loss, model.N, model.h)
+            self.write_translations(folder / "translations", loss)
             write_lines(folder / "translations/dev.last.txt", worsened(every, training.seed))
             write_lines(folder / "translations/test.average.txt", worsened(every, training.seed))
             self.write_times(run, 5025.2, COMMIT)
@@ -81,11 +81,15 @@ class Invented:
                 write_evaluation_set(self.sets / f"{corpus}-{name}", corpus, raw=(sources, REFERENCES))
             self.collect(run, entry)
 
-    def write_translations(self, folder: Path, loss: float, layers: int, heads: int) -> None:
+    def write_translations(self, folder: Path, loss: float) -> None:
         last = {"perplexity": loss, "accuracy": 1 / loss, "calibration_error": 0.01}
         description = {"dev": {"last": last, "average": {"perplexity": loss - 0.25}}, "settings": {"averaging": {}}}
         bins = [{"probability": 0.25, "accuracy": 0.2, "tokens": 9}, {"probability": 0.75, "accuracy": 0.8, "tokens": 3}]
         write_json(folder / "translations.json", description | {"reliability": {"dev.last": bins}})
+
+    def write_attention(self, run: str, layers: int, heads: int) -> None:
+        """Write the attention weights of a run. Their three pictures take longer than all others."""
+        folder = self.scores / run / "translations"
         sentence = {"line": 1, "source": ["▁A", "▁<s", "&", "$x", "</s>"], "target": ["<s>", "▁Ein", "\"'"]}
         write_json(folder / "attention.json", {"sentences": [sentence]})
         shapes = {"encoder": (5, 5), "decoder": (3, 3), "cross": (3, 5)}
@@ -115,5 +119,5 @@ class Invented:
         return files_of(self.params, self.load(), self.scores, self.results, self.sets)
 
     def compared(self) -> changes.Comparison:
-        studies, results = studies_of.studies(self.params, self.load()), self.load()
-        return changes.comparison(studies, results, ScoringConfig(bootstrap=200, seed=7))
+        results = self.load()
+        return changes.comparison(studies_of.studies(self.params, results), results, ScoringConfig(bootstrap=200, seed=7))
