@@ -5,13 +5,13 @@
 
 Reads the settings and the sums of sentence lengths from training.json, and the vocabulary's size from the corpus's
 report. Writes {"analytic": {"training_flops", "training_flops_causal_half", "per_step", "components"}}. The stage
-`report` adds the estimates that need the training time (pipeline/costs/training_cost.py).
+`report` adds the estimates that need the training time (pipeline/costs.py).
 """
 
 import argparse
 from typing import Annotated, Any
 
-from pipeline.costs.flops import Lengths, forward_flops, training_flops
+from pipeline.costs import Lengths, forward_flops, training_flops
 from pipeline.running import followers, stage
 from pipeline.settings.score_files import entry, within
 from transformer.config.model import ModelConfig
@@ -22,7 +22,7 @@ Counted = Annotated[int, Limits(gt=0)]
 
 
 def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1) -> dict[str, Any]:
-    """Count the operations of a training (pipeline/costs/flops.py). Returns the entry `analytic` of flops.json.
+    """Count the operations of a training (pipeline/costs.py). Returns the entry `analytic` of flops.json.
 
     `lengths` sums over the pairs of all `steps` steps. `passes` are those of `training_flops`.
     """

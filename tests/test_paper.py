@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 
 from pipeline.commands.plan import parameters
-from pipeline.costs.flops import Lengths, forward_flops, training_flops
-from pipeline.costs.training_cost import estimate
+from pipeline.costs import Lengths, estimate, forward_flops, training_flops
 from pipeline.reporting.published import BASE, SUSTAINED_TFLOPS, TABLE2, TABLE3, TRAININGS
 from pipeline.settings.blocks import ROW
 from pipeline.settings.params import section

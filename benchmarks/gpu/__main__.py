@@ -25,7 +25,7 @@ from benchmarks import record
 from benchmarks.gpu import checks
 from benchmarks.gpu.bench import Bench
 from benchmarks.record import Table
-from pipeline.costs.flops import Lengths, forward_flops, training_flops
+from pipeline.costs import Lengths, forward_flops, training_flops
 from pipeline.running import stage
 from transformer import fast
 from transformer.config.reading import UserError

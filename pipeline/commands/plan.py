@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.commands.status import states
-from pipeline.costs.flops import Lengths, forward_flops, training_flops
+from pipeline.costs import Lengths, forward_flops, training_flops
 from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
 from pipeline.running.times import duration, training_times

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.costs.training_cost import COSTS
+from pipeline.costs import COSTS
 from pipeline.reporting.published import LOWER, LOWER_CASED, TOKENISED
 from pipeline.reporting.results import LAST, TEST, TEST_FILTERED, Results, named_measures
 from pipeline.reporting.tables import Table, table, with_ends

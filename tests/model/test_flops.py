@@ -12,8 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import flops as stage
-from pipeline.costs import training_cost
-from pipeline.costs.flops import Lengths, forward_flops, training_flops
+from pipeline.costs import Lengths, cost, forward_flops, training_flops
 from tests.support.models import lengths_of
 from tests.support.pairs import Listed
 from transformer.config.reading import UserError, hints
@@ -92,7 +91,7 @@ PARAMS = {"hardware": RATES, "peak_tflops": {"P100": 10.0}}
 )
 def test_the_cost_is_the_paper_s_formula_or_says_which_rate_is_missing(hardware, precision, expected):
     """A rate is found by the GPU's name and the precision."""
-    made = training_cost.cost(timing(hardware=hardware, precision=precision), "", COUNTED, PARAMS)
+    made = cost(timing(hardware=hardware, precision=precision), "", COUNTED, PARAMS)
     assert made["sustained TFLOPS"] == expected
     if expected:
         assert made["FLOPs, estimated"] == pytest.approx(43200 * 8 * expected * 1e12)
@@ -102,10 +101,10 @@ def test_the_cost_is_the_paper_s_formula_or_says_which_rate_is_missing(hardware,
 
 
 def test_on_a_cpu_and_without_times_or_a_count_less_is_known_of_the_cost():
-    made = training_cost.cost(timing(gpus=0, hardware="a CPU named P100"), "", COUNTED, PARAMS)
+    made = cost(timing(gpus=0, hardware="a CPU named P100"), "", COUNTED, PARAMS)
     assert made["MFU (%)"] is made["HFU (%)"] is None and "CPU" in made["FLOPs, estimated"]
-    assert {*training_cost.cost(None, "", COUNTED, PARAMS).values()} == {None}
-    made = training_cost.cost(timing(), "", None, PARAMS)
+    assert {*cost(None, "", COUNTED, PARAMS).values()} == {None}
+    made = cost(timing(), "", None, PARAMS)
     assert made["FLOPs, estimated"] and made["MFU (%)"] is made["HFU (%)"] is None
 
 
@@ -149,7 +148,7 @@ def test_r_drop_counts_both_passes(tmp_path, settings):
 def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak(settings):
     params = {"hardware": {}, "peak_tflops": {"P100": 10.0}}
     counted_of_it = {"analytic": stage.analytic(settings(), VOCABULARY, lengths(5, 9, 5), steps=1)}
-    result = training_cost.cost(timing(seconds=2.0, gpus=3), "", counted_of_it, params)
+    result = cost(timing(seconds=2.0, gpus=3), "", counted_of_it, params)
     executed, at_peak = counted(settings(), 5, 9, 5, backward=True), 2 * 3 * 10.0e12
     hidden = 3 * settings().N * 5 * (5 * 4 // 2) * 2 * settings().h * (settings().d_k + settings().d_v)  # m (m - 1) / 2
     assert result["HFU (%)"] == pytest.approx(100 * executed / at_peak)
@@ -187,4 +186,4 @@ def test_a_missing_or_invalid_entry_is_refused_by_its_name(tmp_path, settings, f
 )
 def test_times_of_no_use_are_refused_by_the_file_s_name(key, value):
     with pytest.raises(UserError, match=rf"^times\.json\.{key}"):
-        training_cost.cost(timing(**{key: value}), "times.json", COUNTED, PARAMS)
+        cost(timing(**{key: value}), "times.json", COUNTED, PARAMS)
