@@ -107,41 +107,30 @@ def degraded(every: int) -> list[str]:
 
 
 def test_two_decodings_of_one_model_have_a_p_value_and_two_trainings_have_none(tmp_path):
+    """Also on two sets of one text. The model of a value is that of its samples. A file names no model."""
     project(tmp_path)
-    project(tmp_path, degraded(1), "two")
-    shutil.copytree(tmp_path / "scores/two/translations", tmp_path / "scores/decodings/narrow")
-    (tmp_path / "scores/decodings/narrow/test.average.txt").rename(tmp_path / "scores/decodings/narrow/translation.txt")
+    for run in ("two", "french"):
+        project(tmp_path, degraded(1), run)
+    shutil.copytree(tmp_path / "data/sets/demo-test", tmp_path / "data/sets/europarl-en-fr-test")
+    for file in ("scores/decodings/narrow/translation.txt", "scores/decodings/valued/translation.txt", "other.txt"):
+        write(tmp_path / file, degraded(1))
+    (tmp_path / "scores/decodings/valued/decoding.json").write_text('{"model": "one/average"}')
     params_file(tmp_path, bootstrap=200, seed=5)
     one, two = (sacrebleu.corpus_bleu(lines, [REFERENCES]).score for lines in (HYPOTHESES, degraded(1)))
     difference = rf".* minus .*: {two - one:+.2f} \(-\d+\.\d\d to -\d+\.\d\d, over the sentences\)"
-    for other, said in (("narrow", r", p = 0\.0[0-4]\d\d \(two-sided\)"), ("two", "; no p, because one seed each .*")):
+    said = dict.fromkeys(("narrow", "valued"), r", p = 0\.0[0-4]\d\d \(two-sided\)")
+    said |= dict.fromkeys(("two", "french"), "; no p, because one seed each .*")
+    for other, end in {**said, "other.txt": "; no p, because they may be of two trainings"}.items():
         ours = command(tmp_path, "pipeline.commands.evaluate", "one", "--against", other)
         assert (ours.returncode, ours.stderr) == (0, "")
         header, _, first, second, conclusion = ours.stdout.splitlines()
         assert "30 pairs, nrefs:1|bs:200|seed:5|case:mixed|eff:no|tok:13a|smooth:exp|" in header
         assert [first.split()[:2], second.split()[:2]] == [["one", f"{one:.2f}"], [other, f"{two:.2f}"]]
         assert first.split()[2:] != second.split()[2:], "each has its interval"
-        assert re.fullmatch(difference + said, conclusion), conclusion
-    write(tmp_path / "other.txt", degraded(2))
+        assert re.fullmatch(difference + end, conclusion), conclusion
     words = ["one", "--against", "other.txt", "--metric", "bleu-published"]
     printed = command(tmp_path, "pipeline.commands.evaluate", *words).stdout
     assert "compound:split|ref:published" in printed and printed.splitlines()[2].split()[:2] == ["one", "73.83"]
-
-
-def test_sets_of_one_text_are_compared_and_p_needs_the_model_of_both(tmp_path):
-    """The model of a value is that of its samples. A file names no model."""
-    project(tmp_path)
-    project(tmp_path, degraded(1), "french")
-    shutil.copytree(tmp_path / "data/sets/demo-test", tmp_path / "data/sets/europarl-en-fr-test")
-    params_file(tmp_path, bootstrap=20)
-    folder = tmp_path / "scores/decodings/valued"
-    write(folder / "translation.txt", degraded(1))
-    (folder / "decoding.json").write_text('{"model": "one/average"}')
-    write(tmp_path / "other.txt", degraded(1))
-    said = {"french": "; no p, because one seed ", "valued": ", p = 0.", "other.txt": " they may be of two trainings"}
-    for other, end in said.items():
-        ours = command(tmp_path, "pipeline.commands.evaluate", "one", "--against", other)
-        assert ours.returncode == 0 and end in ours.stdout.splitlines()[-1], ours.stderr
 
 
 REFUSED = {  # the arguments: what is said
