@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from test_model import VARIATIONS, build
+from test_model import OTHER_THAN_HEADS, build
 
 from tests.support.pairs import Pairs
 from transformer.fast.graphs import Graphs
@@ -71,7 +71,7 @@ def model(settings):
 
 @pytest.mark.parametrize(
     "variation, r_drop",
-    [*((each, 0.0) for each in VARIATIONS if not {*each} & {"h", "d_k"}), ({"norm": "pre"}, 1.0)],
+    [(each, float("norm" in each)) for each in OTHER_THAN_HEADS],
     ids=str,
 )
 def test_losses_and_gradients_are_those_without_graphs(settings, training_settings, variation, r_drop):

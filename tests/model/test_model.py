@@ -24,6 +24,7 @@ VARIATIONS = [
     {"attention": "additive"},
     {"neighbourhood": 2},
 ]
+OTHER_THAN_HEADS = [each for each in VARIATIONS if not {*each} & {"h", "d_k"}]
 
 
 def build(config, vocabulary=50, layers=REFERENCE):
