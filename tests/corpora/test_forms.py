@@ -22,7 +22,7 @@ from pipeline.text.fetching import Fetcher
 from pipeline.text.forms import pairs, read_text, text
 from tests.support import refusals
 from tests.support.packed import parquet, structs, zipped
-from tests.support.projects import ROOT
+from tests.support.projects import demonstration
 from transformer.config.reading import read
 
 CODES = ("en", "de")
@@ -333,8 +333,7 @@ def test_equal_sides_are_refused(refused, collected):
 @pytest.mark.parametrize("codes", [*itertools.combinations(["en-GB", "de", "ja", "zh"], 2)])
 def test_sides_in_the_language_of_the_other_are_said(collected, capsys, codes):
     """Nothing is said of sides in the right order, of a language without known letters, and of a few words."""
-    demo = (lzma.decompress((ROOT / f"text/demo/train.{code}.xz").read_bytes()) for code in ("en", "de"))
-    english, german = (text.decode().split("\n")[:99] for text in demo)
+    english, german = zip(*demonstration("dev", 99))
     lines = {"en-GB": english, "de": german, "ja": JAPANESE, "zh": CHINESE}
     a, b = (plain(lines[code] * 2) for code in codes)
     few = {"a": plain(lines[codes[1]][:5]), "b": plain(lines[codes[0]][:5])}
@@ -344,6 +343,7 @@ def test_sides_in_the_language_of_the_other_are_said(collected, capsys, codes):
         collected(part, languages, **files)
         return [line for line in capsys.readouterr().err.split("\n") if "languages" in line]
 
+    assert said(codes, a=plain(lines[codes[1]][::-1] * 2), b=b) == [], "both sides are in one language"
     assert said(codes, a=a, b=b) == said((codes[0], "xx"), a=b, b=a) == said(codes, **few) == []
     assert collected.counts["swapped"] == []
     [swapped] = said(codes, a=b, b=a)
