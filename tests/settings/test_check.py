@@ -297,6 +297,9 @@ def test_selecting_a_study_of_each_kind_changes_its_blocks_and_no_other_byte(tex
     assert set(parse(study.select(text, "paper"))["corpora_in_use"]) == {"wmt14-en-de", "wmt14-en-fr"}
     marked = re.findall(r"^(\S+) +\d+ +selected", study.listing(with_studies(parse(text))), re.MULTILINE)
     assert marked == ["demo"]
+    twice = [{"corpus": "demo", "model": "tiny"}] * 2  # as by an alias of YAML
+    written = "runs:\n  a: {corpus: demo, model: tiny}\n  b: {corpus: demo, model: tiny}\n"
+    assert study.block("runs", dict(zip("ab", twice))) == written
     wrong = text.replace("demo-tiny: {corpus: demo, model: quick}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
     assert wrong != text and study.select(wrong, "demo") == text, "a wrong selection can be put right"
 
