@@ -222,9 +222,10 @@ def check_decoding(params: Mapping, name: str, where: str) -> None:
     decoding = decoding_run(params, name)
     valued = {name: block.folder for name, block in STUDY.items() if block.value}
     if decoding.choice.needs_value and decoding.model.partition("/")[0] not in valued.values():
+        expected = " or ".join(f"{folder}/NAME of `{block}`" for block, folder in valued.items()) or "another decoder"
         raise UserError(
             f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
-            f"{' or '.join(f'{folder}/NAME of `{block}`' for block, folder in valued.items())} is expected"
+            f"{expected} is expected"
         )
     require_languages(params, decoding.model, languages(params, corpus_of_set(params, decoding.set)), f"{where}.model")
 
