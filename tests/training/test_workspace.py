@@ -304,8 +304,8 @@ def trained(short, **settings: object) -> dict[Path, bytes]:
 
 MORE = {"evaluate_every": 4, "log_every": 1, "keep": 2}
 LONGER = [
-    ({"steps": 6, "checkpoint_every": 3}, {"steps": 12}, ""),
-    ({"steps": 5, "checkpoint_every": 2}, {"steps": 9}, ""),  # the dev loss of step 5 is dropped
+    ({"steps": 4, "checkpoint_every": 2}, {"steps": 8}, ""),  # the dev loss of step 4 is kept
+    ({"steps": 5, "checkpoint_every": 2}, {"steps": 9}, ""),  # that of step 5 is dropped
     ({"steps": 6, "checkpoint_every": 3}, {"steps": 7}, "1 more steps are not a multiple of checkpoint_every (3)"),
     ({"steps": 6, "checkpoint_every": 3, "patience": 9}, {"steps": 9}, "patience is 9, and 0 is expected"),
     ({"steps": 6, "checkpoint_every": 3}, {"steps": 9, "dropout": 0.3}, None),  # another training
