@@ -1,9 +1,11 @@
 """Codes of languages: whatever code a user writes, each place takes the same language."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from pipeline.orchestrating.project import opened
 from pipeline.reporting.page import page
 from pipeline.scoring import bleu, moses
 from pipeline.settings.languages import language_of, means, not_known, tag
@@ -112,10 +114,6 @@ def test_a_page_states_the_language_and_direction_of_a_text_as_html_does(code, s
 
 
 def test_what_dvc_cannot_read_in_text_is_named(here):
-    import os
-
-    from pipeline.orchestrating.project import opened
-
     (here / "text/mine").mkdir(parents=True)
     os.mkfifo("text/mine/pipe")
     with refused("text/mine/pipe is a pipe"), opened():
