@@ -46,7 +46,7 @@ from pipeline.settings.blocks import with_studies
 from pipeline.running import devices, quota
 from pipeline.orchestrating import slurm, termination
 from pipeline.orchestrating.costly import confirm, costly
-from pipeline.orchestrating.lock_files import clear_rwlock, keep_or_put_back
+from pipeline.orchestrating.lock_files import clear_rwlock, keep_or_put_back, write_atomically
 from pipeline.orchestrating.project import opened, read_settings_once, refresh, require_declared
 from pipeline.running.stage import failed, require_sound
 from transformer.config.reading import UserError
@@ -103,6 +103,7 @@ try:
         require_declared(graph)
         if workflow.is_main_process:
             read_settings_once()
+            write_atomically()
             stale = {name for name in repo.status() if name != "code"}
             missing = set_stamps(graph, stale)
             long_trainings = costly(graph, stale)

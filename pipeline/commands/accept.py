@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from pipeline import code
 from pipeline.orchestrating.costly import changes, told
-from pipeline.orchestrating.lock_files import keep_or_put_back
-from pipeline.orchestrating.project import opened, refresh
+from pipeline.orchestrating.lock_files import keep_or_put_back, write_atomically
+from pipeline.orchestrating.project import opened, read_settings_once, refresh
 from pipeline.running import stage as command_line
 from pipeline.settings.params import Name, load, require_named
 from pipeline.training import workspace
@@ -28,6 +28,8 @@ def accept(names: Sequence[str]) -> None:
 
     Raises UserError, after the others are accepted, if a stage has changed in more than code.
     """
+    read_settings_once()
+    write_atomically()
     with opened() as repo:
         refresh(repo)
         of = {stage: (stage.name, *stage.name.split("@")[1:]) for stage in repo.index.stages}

@@ -1,17 +1,20 @@
 """Repairs `dvc.lock` and `.dvc/tmp/rwlock` after processes were killed. DVC writes both files non-atomically."""
 
+import contextlib
 import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
+from dvc import dvcfile
 from dvc.fs import localfs
 from dvc.rwlock import RWLockFileCorruptedError, RWLockFileFormatError, _edit_rwlock
 from dvc.schema import COMPILED_LOCKFILE_SCHEMA
+from dvc.utils.serialize import dumps_yaml, load_yaml
 from dvc.utils.strictyaml import YAMLValidationError, validate
 
 from pipeline.orchestrating.project import invalid
@@ -23,6 +26,22 @@ from transformer.files import write_file
 LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # not the folder of a run: no name of a run starts with a dot
 RWLOCK = Path(".dvc/tmp/rwlock")
 PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing much memory takes time
+
+
+def write_atomically() -> None:
+    """Let DVC write dvc.lock atomically in this process. Before that, it then also reads it by a fast parser.
+
+    DVC's own parser is slow, because it keeps comments. dvc.lock has none.
+    """
+    dvcfile.modify_yaml = lock_file
+
+
+@contextlib.contextmanager
+def lock_file(path: str, fs: Any) -> Iterator[dict[str, Any]]:
+    """The content of dvc.lock, which is written when the block ends, atomically: DVC itself would truncate it first."""
+    content = load_yaml(path, fs=fs) if fs.exists(path) else {}
+    yield content
+    write_file(Path(path), dumps_yaml(content))
 
 
 def fault(content: bytes) -> str:

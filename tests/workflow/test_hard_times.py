@@ -26,7 +26,7 @@ from dvc.fs import localfs
 from ruamel.yaml import YAML, YAMLError
 
 import pipeline
-from pipeline.orchestrating import lock_files, single, termination
+from pipeline.orchestrating import lock_files, termination
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
 from pipeline.running import devices, hardware, stage
@@ -274,12 +274,11 @@ def test_a_dvc_lock_that_a_person_edited_is_left_as_it_is_and_refused_with_its_l
 
 
 def test_an_error_in_writing_dvc_lock_leaves_it_as_it_was(here):
-    """In the process that Snakemake starts for a stage."""
     LOCK.write_text(CONTENT)
-    with single.lock_file(str(LOCK), localfs) as content:
+    with lock_files.lock_file(str(LOCK), localfs) as content:
         content["stages"]["two"]["outs"][0]["size"] = 8
     assert LOCK.read_text() == (written := CONTENT.replace("size: 7", "size: 8"))
-    with pytest.raises(YAMLError), single.lock_file(str(LOCK), localfs) as content:
+    with pytest.raises(YAMLError), lock_files.lock_file(str(LOCK), localfs) as content:
         content["stages"]["three"] = object()
     assert LOCK.read_text() == written and [*Path().iterdir()] == [LOCK]
 
