@@ -32,7 +32,7 @@ FILES = (
     "profiles",
     "pipeline",
     "transformer",
-    "results",
+    "results/demo-tiny-h1.json",  # of all records, which every stage checks and the report draws
     "text/demo",
 )
 
@@ -81,6 +81,7 @@ class Project:
     @classmethod
     def new(cls, root: Path) -> Self:
         for name in FILES:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
             copy(ROOT / name, root / name)
         (root / ".dvc").mkdir()

@@ -418,7 +418,7 @@ def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_qu
     for seconds in (30 * 60 + 1, 30 * 60):
         took(project, seconds)
         assert ("stale only because" in asked(project)) == (seconds > 30 * 60)
-    (project.root / f"results/times/{RUN}.json").write_text('{"training": {"seconds": 8040}}')
+    write_json(project.root / f"results/times/{RUN}.json", {"training": {"seconds": 8040}})
     assert asked(project) == "", "the time here, not that of the record"
     (project.root / f"work/times/{RUN}/training.json").write_text('{"of another": {"seconds": 30}}')
     assert "it took 2 h 14 min" in asked(project), "the time of the record"
