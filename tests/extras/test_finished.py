@@ -26,6 +26,7 @@ from pipeline.extras.search.settings import NOT_SEARCHED
 from pipeline.extras.values import train_value as values
 from pipeline.extras.values.settings import value_run
 from pipeline.running.devices import definitions
+from pipeline.running.unchanged import listed
 from pipeline.settings.params import load
 from pipeline.text.binarised import SIDES, describe, open_binarised
 from pipeline.text.evaluation import EvaluationSet
@@ -349,9 +350,11 @@ def inserted(kind: str, name: str) -> list[str]:
 
 def test_what_a_stage_reads_and_writes_is_declared(made, folder):
     """Also read are `machine`, which changes no result, and what the stage itself has written."""
-    of_stages = declared()
+    of_stages, params = declared(), load()
     for stage, seen in made[2].items():
         of, (kind, _, name) = of_stages[stage], stage.partition("@")
+        for key in ("params", "deps"):
+            assert sorted(listed(stage, params, key)) == sorted(of[key]), "DVC compares what the stage itself compares"
         settings = [*of["params"], *inserted(kind, name), "machine"]
         assert {path for path in seen.settings if not below(path, settings, ".")} == set(), f"{stage}: params"
         assert {path for path in seen.read if not below(path, of["deps"] + of["outs"], "/")} == set(), f"{stage}: deps"

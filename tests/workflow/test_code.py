@@ -24,13 +24,10 @@ from pipeline.orchestrating.project import opened, read_settings_once
 from pipeline.running import devices, stage, unchanged
 from pipeline.running.durations import measured, noted, seconds_of
 from pipeline.running.times import write_times
-from pipeline.running.unchanged import listed
 from pipeline.settings import addresses
 from pipeline.settings.params import load
-from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings
-from tests.support import in_process
-from tests.support.projects import ROOT, with_settings, without_git
+from tests.support.projects import ROOT, with_settings
 from tests.support.refusals import refused
 from tests.support.stubs import MODEL, StubProject
 from tests.support.trainers import files
@@ -237,23 +234,6 @@ def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkey
     assert capsys.readouterr().err.startswith(f"decode_set: {MODEL} changed after the stage `code` had run")
     monkeypatch.delenv("DVC_STAGE")
     assert run(lambda _: None) is None, "without DVC, nothing is recorded"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("study", ["multi30k-decoding", "multi30k-back-translation", "multi30k-search"])
-def test_the_settings_of_every_stage_are_those_that_dvc_records(here, study):
-    with_settings(here, "dvc.yaml")
-    without_git(here)
-    in_process.run(["pipeline.commands.study", study])
-    params = load()
-    with Repo() as repo:
-        for one in repo.index.stages:
-            settings = [path for each in one.deps if isinstance(each, param.ParamsDependency) for path in each.params]
-            found = listed(one.name, params, "params")
-            assert sorted(found) == sorted(settings), one.name
-            assert None not in [within(params, *path.split(".")) for path in found], one.name
-            data = [each.def_path for each in one.deps if not isinstance(each, param.ParamsDependency)]
-            assert sorted(listed(one.name, params, "deps")) == sorted(data), one.name
 
 
 # The user's word

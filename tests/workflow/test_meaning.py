@@ -7,7 +7,6 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from pipeline import code
 from pipeline.running import meaning
@@ -167,13 +166,6 @@ def test_the_functions_of_the_project_that_are_listed_have_no_effect_but_message
         for body in bodies:
             calls = {ast.unparse(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
             assert not calls & {"open", "os.replace", "write_json", "write_file", "atomic"}, name
-
-
-def test_the_script_of_a_stage_is_the_one_that_dvc_runs():
-    stages = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    assert code.scripts().keys() == stages.keys() - {"code"}
-    for stage, script in code.scripts().items():
-        assert f"python -m {'.'.join(script.with_suffix('').parts)} " in str(stages[stage]), stage
 
 
 def test_a_copy_of_a_script_is_refused_unless_it_is_hidden_and_one_of_another_encoding_is_read(tmp_path, described):

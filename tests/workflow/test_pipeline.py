@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from pipeline import code
 from pipeline.orchestrating.project import require_declared
 from pipeline.settings.params import load
-from tests.support.projects import ROOT, STAGES
+from tests.support.projects import ROOT, STAGES, module_of
 from tests.support.refusals import refused
 
 # The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
@@ -47,8 +47,10 @@ def test_each_stage_is_a_script_with_quoted_names_and_says_what_it_needs_of_the_
 
     An output that persists has no run cache, and one that is not cached is made again by a clone.
     """
-    definitions = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"].values()
-    words = [word for of in definitions for word in of.get("do", of)["cmd"].split() if "${" in word]
+    definitions = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    commands = {kind: of.get("do", of)["cmd"] for kind, of in definitions.items()}
+    assert [kind for kind in STAGES[1:] if not commands[kind].startswith(f"python -m {module_of(kind)} ")] == []
+    words = [word for command in commands.values() for word in command.split() if "${" in word]
     assert words and all(re.fullmatch("'[^']+'", word) for word in words)
     assert {"code", *code.scripts()} == set(STAGES)
     assert {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"} <= set(STAGES)
