@@ -25,8 +25,8 @@ SIZES = (
 )
 SMALLER = {
     "target: text/demo/train.de.xz}": "target: text/demo/train.de.xz, first: 1500}",
-    "target: text/demo/dev.de.xz}": "target: text/demo/dev.de.xz, first: 30}",
-    "target: text/demo/test.de.xz}": "target: text/demo/test.de.xz, first: 40}",
+    "target: text/demo/dev.de.xz}": "target: text/demo/dev.de.xz, first: 20}",
+    "target: text/demo/test.de.xz}": "target: text/demo/test.de.xz, first: 16}",
     "vocabulary: {pieces: 2000}\n  demo-reverse:": "vocabulary: {pieces: 600}\n  demo-reverse:",
     f"runs:\n  {RUN}: {{corpus: demo, model: quick}}": f"runs:\n  {RUN}: {{corpus: demo, {SIZES}}}",
     "\nensembles: {}\n": f"\nensembles:\n  {ENSEMBLE}: {{first: {RUN}/average, second: {RUN}/average}}\n",

@@ -148,7 +148,6 @@ def test_an_edit_then_dvc_leaves_snakemake_nothing_and_an_earlier_commit_comes_b
 def test_a_command_that_reads_the_outputs_of_a_stale_stage_says_so(project):
     project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
     printed = project.run("python", "-m", "pipeline.commands.evaluate", "demo-tiny", "--against", "dvc.yaml", status=1)
-    assert project.planned("score@demo-tiny") == ["decode@demo-tiny", "score@demo-tiny"]
     assert "evaluate: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
 
 
@@ -233,7 +232,7 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(projec
 
 
 def test_an_experiment_in_a_folder_of_its_own_runs_the_stages_concerned(project):
-    project.run("dvc", "exp", "run", "--temp", "--name", "other", "--set-param", "base.scoring.bootstrap=500")
+    project.run("dvc", "exp", "run", "--temp", "-n", "other", "-S", "base.scoring.bootstrap=500", "score@demo-tiny")
     shown = json.loads(project.run("dvc", "exp", "diff", "HEAD", "other", "--json"))
     assert shown["params"]["params.yaml"] == {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}
     assert "scores/demo-tiny/metrics.json" in shown["metrics"] and project.stale() == set() and project.ran() == []
