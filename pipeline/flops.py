@@ -5,14 +5,14 @@
 
 Reads the settings and the sums of sentence lengths from training.json, and the vocabulary's size from the corpus's
 report. Writes {"analytic": {"training_flops", "training_flops_causal_half", "per_step", "components"}}. The stage
-`report` adds the estimates that need the training time (pipeline/costs.py).
+`report` adds the estimates that need the training time (pipeline/scoring/costs.py).
 """
 
 import argparse
 from typing import Annotated, Any
 
-from pipeline.costs import Lengths, forward_flops, training_flops
 from pipeline.running import followers, stage
+from pipeline.scoring.costs import Lengths, forward_flops, training_flops
 from pipeline.settings.score_files import entry, within
 from transformer.config.model import ModelConfig
 from transformer.config.reading import Limits, hints, read_saved
@@ -22,7 +22,7 @@ Counted = Annotated[int, Limits(gt=0)]
 
 
 def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1) -> dict[str, Any]:
-    """Count the operations of a training (pipeline/costs.py). Returns the entry `analytic` of flops.json.
+    """Count the operations of a training (pipeline/scoring/costs.py). Returns the entry `analytic` of flops.json.
 
     `lengths` sums over the pairs of all `steps` steps. `passes` are those of `training_flops`.
     """

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from pipeline.commands.plan import parameters
-from pipeline.costs import Lengths, estimate, forward_flops, training_flops
 from pipeline.reporting.published import BASE, SUSTAINED_TFLOPS, TABLE2, TABLE3, TRAININGS
+from pipeline.scoring.costs import Lengths, estimate, forward_flops, training_flops
 from pipeline.settings.blocks import ROW
 from pipeline.settings.params import section
 from pipeline.settings.selection import run_settings

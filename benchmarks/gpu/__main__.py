@@ -25,8 +25,8 @@ from benchmarks import record
 from benchmarks.gpu import checks
 from benchmarks.gpu.bench import Bench
 from benchmarks.record import Table
-from pipeline.costs import Lengths, forward_flops, training_flops
 from pipeline.running import stage
+from pipeline.scoring.costs import Lengths, forward_flops, training_flops
 from transformer import fast
 from transformer.config.reading import UserError
 from transformer.device import device_of

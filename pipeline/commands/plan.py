@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.commands.status import states
-from pipeline.costs import Lengths, forward_flops, training_flops
 from pipeline.orchestrating.results import in_columns
 from pipeline.running import stage
 from pipeline.running.times import duration, training_times
+from pipeline.scoring.costs import Lengths, forward_flops, training_flops
 from pipeline.settings.blocks import STUDY, study, with_studies
 from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine

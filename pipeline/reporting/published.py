@@ -6,8 +6,8 @@ None is a blank cell. The paper's BLEU is `bleu-published` of pipeline/scoring/b
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pipeline.costs import estimate
 from pipeline.scoring.bleu import HEADLINE
+from pipeline.scoring.costs import estimate
 from transformer.config.model import base
 
 # Table 1 (4), by layer: complexity, sequential operations and path length
@@ -55,7 +55,7 @@ SUSTAINED_TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
 class Training(NamedTuple):
     """How a model was trained (5.2).
 
-    `counted` are the operations of its matrix products, as pipeline/costs.py counts them: 25,000 source and 25,000
+    `counted` are the operations of its matrix products, as pipeline/scoring/costs.py counts them: 25,000 source and 25,000
     target tokens a step (5.1), here in sentences of 26 pieces, and 37,000 pieces in the vocabulary.
     """
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.costs import COSTS, cost
 from pipeline.reporting.published import LOWER, LOWER_CASED
 from pipeline.scoring.bleu import HEADLINE
+from pipeline.scoring.costs import COSTS, cost
 from pipeline.scoring.intervals import Score
 from pipeline.settings.registry import parts
 from pipeline.settings.score_files import rounded, within

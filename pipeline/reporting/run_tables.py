@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.costs import COSTS
 from pipeline.reporting.published import LOWER, LOWER_CASED, TOKENISED
 from pipeline.reporting.results import LAST, TEST, TEST_FILTERED, Results, named_measures
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.running.times import duration
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
+from pipeline.scoring.costs import COSTS
 from pipeline.scoring.intervals import Score, holm
 from pipeline.settings.score_files import within
 

@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import flops as stage
-from pipeline.costs import Lengths, cost, forward_flops, training_flops
+from pipeline.scoring.costs import Lengths, cost, forward_flops, training_flops
 from tests.support.models import lengths_of
 from tests.support.pairs import Listed
 from transformer.config.reading import UserError, hints

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.costs import Lengths
+from pipeline.scoring.costs import Lengths
 from tests.support.projects import ROOT
 from transformer.files import write_json
 from transformer.vocabulary import Vocabulary

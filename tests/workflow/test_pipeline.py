@@ -24,7 +24,7 @@ from tests.support.refusals import refused
 ROOMS = [
     {"code", "settings"},
     {"running and orchestrating"},
-    {"text", "training", "costs"},
+    {"text", "training"},
     {"scoring"},
     {"reporting"},
     {"a stage"},
