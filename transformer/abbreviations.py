@@ -177,7 +177,7 @@ WORDS = {
         "Pentru Din Este După A Prin Totuși Aceasta Am Tot Între Era Deoarece Sunt Până Ca Iar Atunci Încă Să Acum",
     ),
     "hi": Words(  # of the scripts of India; initials are called as in English
-        "बी सी डी एफ जी एच आई जे के एल एम एन पी क्यू आर एस टी यू वी डब्ल्यू एक्स वाई ज़ेड डॉ डा श्री श्रीमती प्रो पं "
+        "बी सी डी एफ जी एच आई जे के एल एम एन पी क्यू आर एस टी यू वी डब्ल्यू एक्स वाई ज़ेड डॉ डा श्री श्रीमती प्रो पं स्व "
         "सं कु मो रु ई.पू ডা ড শ্রী ડૉ ડો શ્રી ਡਾ ਸ੍ਰੀ திரு திருமதி பேரா డా ప్రొ శ్రీ ಡಾ ಶ್ರೀ ഡോ ശ്രീ",
     ),
     "sk": Words(
