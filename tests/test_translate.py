@@ -241,6 +241,8 @@ def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translat
     assert f"\nbleu-13a  {BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f} " in re.sub(" {2,}", "  ", printed)
     said = evaluated("--output", str(tmp_path))[2]
     assert said == f"evaluate: --output: {tmp_path} is not a regular file; the path of a file is expected\n"
+    (tmp_path / "reference").write_text("\n" * 2 + "one\n" * (len(LINES) - 2))
+    assert "2 segments without a reference" in evaluated("--split")[2]
     (tmp_path / "reference").write_text("one\n")
     status, _, said = evaluated()
     assert status == 1 and said.count("\n") == 1 and f"{len(LINES)} lines and {tmp_path / 'reference'} has 1" in said

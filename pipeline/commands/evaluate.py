@@ -35,6 +35,7 @@ import numpy as np
 
 from pipeline.commands.status import not_done
 from pipeline.orchestrating.results import in_columns
+from pipeline.reporting.warned import several
 from pipeline.running import stage
 from pipeline.running.models import NAMED, STEP, is_folder, translator_of
 from pipeline.running.translating import best
@@ -68,6 +69,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     require_aligned(paths[0], len(source), paths[1], len(reference), source.documents, reference.documents)
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
+    say_missing(reference)
     translator = translator_of(arguments.system, arguments.step)
     for stale in not_done(arguments.system).values() if not is_folder(arguments.system) else []:
         print(f"evaluate: {stale}; the model of its last training is used", file=sys.stderr)
@@ -211,8 +213,9 @@ def judge(arguments: argparse.Namespace) -> None:
     read = partial(read_sides, language=language, encoding=arguments.encoding)
     references = {name: lines for file in arguments.references for name, lines in read(file, "ref").items()}
     found = {name: lines for file in named if file for name, lines in read(file, "hyp").items()}
-    if len(found) != (expected := 2 if arguments.against else 1):
-        raise UserError(f"{expected} translations are expected, not {', '.join(found)}; FILE#SYSTEM takes one of an XML")
+    if len(found) != (2 if arguments.against else 1):
+        expected = "two different translations are" if arguments.against else "one translation is"
+        raise UserError(f"{expected} expected, not {', '.join(found)}; FILE#SYSTEM takes one of an XML")
     for name, lines in found.items():
         for reference, others in references.items():
             order = [getattr(each, "documents", ()) for each in (lines, others)]  # an XML's are not compared
@@ -221,6 +224,7 @@ def judge(arguments: argparse.Namespace) -> None:
             raise UserError(f"{name} has no translation of segment {[*lines, None].index(None) + 1:,} of the set")
     texts = {name: [segment or "" for segment in lines] for name, lines in found.items()}
     answers = present(list(references.values()))
+    say_missing(*answers)
     if arguments.against:
         systems, known = [System(name, Path(name)) for name in texts], arguments.metric or [headline(language)]
         contrast(f"by {' and '.join(references)}", chosen(known, language), settings, systems, [*texts.values()], *answers)
@@ -233,6 +237,13 @@ def present(references: Sequence[Lines]) -> list[Lines]:
     """The references with None for each segment that one of several lacks. If all lack it, the first has an empty one."""
     rows = [[segment if segment and segment.strip() else None for segment in row] for row in zip(*references)]
     return list(map(list, zip(*(row if any(row) else ["", *row[1:]] for row in rows))))
+
+
+def say_missing(*references: Lines) -> None:
+    """Print for how many segments there is no reference. Each lowers the score."""
+    empty = sum(not any(segment and segment.strip() for segment in row) for row in zip(*references))
+    if empty:
+        print(f"evaluate: {several(empty, 'segment')} without a reference", file=sys.stderr)
 
 
 def main(arguments: argparse.Namespace) -> None:

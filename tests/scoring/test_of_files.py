@@ -2,6 +2,7 @@
 
 import gzip
 import html
+import re
 from pathlib import Path
 
 import sacrebleu
@@ -18,10 +19,12 @@ OTHERS = [" ".join(reversed(line.split(" ", 3))) for line in REFERENCES]
 METRICS = {"bleu-13a": BLEU(), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
 
 
-def evaluated(*words: object) -> str:
+def evaluated(*words: object, missing: int = 0) -> str:
+    """What the command prints. It says on stderr how many segments have no reference, and nothing else."""
     with in_process.inside(ROOT):
         status, printed, said = in_process.started(["pipeline.commands.evaluate", *map(str, words)])
-    assert (status, said) == (0, ""), said
+    assert status == 0 and re.findall(r"\d+", said) == [str(int(missing))] * bool(missing), said
+    assert said.count("\n") == bool(missing)
     return printed
 
 
@@ -51,7 +54,7 @@ def test_a_missing_reference_of_several_is_missing_and_an_only_one_is_empty(tmp_
     several = [[*REFERENCES[:-1], ""], [line.strip() or None for line in holes[:-1]] + [None]]
     for references, chosen in ((several, files), ([several[0]], files[:1])):
         words = ["--hypothesis", hypothesis, "--reference", *chosen, "--language", "de", "--metric", *METRICS]
-        for row, metric in zip(evaluated(*words).splitlines()[2:], METRICS.values(), strict=True):
+        for row, metric in zip(evaluated(*words, missing=1).splitlines()[2:], METRICS.values(), strict=True):
             assert row.split()[1] == f"{metric.corpus_score(HYPOTHESES, references).score:.2f}"
 
 
@@ -88,7 +91,8 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
     *_, last = evaluated(*words, plain, "--against", f"{path}#two").strip().split("\n")
     assert f"minus {plain}: {expected['two'] - expected['one']:+.2f} " in last and "no p" in last
     for name in "AB":  # B has not translated all segments
-        one = evaluated(*words[:-2], f"{path}#{name}", "--hypothesis", plain).split("\n")[2].split()[1]
+        given = *words[:-2], f"{path}#{name}", "--hypothesis", plain
+        one = evaluated(*given, missing=name == "B").split("\n")[2].split()[1]
         assert one == f"{sacrebleu.corpus_bleu(fields['one'], [fields[f'ref:{name}']]).score:.2f}"
 
 
@@ -100,7 +104,7 @@ REFUSED = {  # the arguments but for `--language de`: what is said
     "--hypothesis hyp --reference wmt#C": "wmt#C: no <ref> in de has this translator; there is A",
     "--hypothesis hyp#one --reference ref": "hyp#one is missing, and hyp is no XML of WMT",
     "--hypothesis hyp --reference wmt --language fr": "no <ref> in fr has this translator; there is none",
-    "--hypothesis wmt --reference wmt": "1 translations are expected, not wmt#one, wmt#two; FILE#SYSTEM",
+    "--hypothesis wmt --reference wmt": "not wmt#one, wmt#two; FILE#SYSTEM",
     "--hypothesis wmt#two --reference wmt": "wmt#two has no translation of segment 2 of the set",
     "--hypothesis hyp --reference cut": "cut is damaged",
     "--hypothesis hyp --reference ref --encoding utf-9": "--encoding: 'utf-9' is not possible; the name of an",
