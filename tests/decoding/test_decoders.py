@@ -42,7 +42,7 @@ from transformer.decoders import beam
 from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.sampling import draw, truncated
+from transformer.decoders.sampling import AT_ONCE, draw, truncated
 from transformer.decoders.steps import Sentences, Translation, TreeStep
 from transformer.decoding import model_in
 from transformer.layout import pad
@@ -200,6 +200,7 @@ def test_a_seed_gives_the_same_samples_and_another_gives_others(decoder):
     assert len({tuple(sample.ids) for sample in first}) > 5, "each sentence has its own random numbers"
     few, many = (Counter(tuple(t.ids) for t in decoder("sampling").search(batch, n)[0]) for n in (5, 40))
     assert not few - many, "the samples of a sentence do not depend on their count"
+    assert len(many) > AT_ONCE, "a group of samples does not repeat the group before"
     for samples in one:
         assert len(samples) == 20
         for sample in samples:
