@@ -193,6 +193,7 @@ def test_what_stands_around_lines_and_lines_without_words_stay():
     assert upper.sentences == ["One.", "Two.", "Two.", "Three.", "Four.", "Five."]
     assert divided("3. Oktober.\n4) Nein.", str.strip, "de").sentences == ["3. Oktober.", "Nein."]
     assert upper.joined(map(str.upper, upper.sentences), "de") == text.upper().replace("[X]", "[x]")
+    assert "".join(map("".join, upper.placed("de"))) == text.partition("\r\n")[0], "what follows the last sentence is left"
 
 
 def test_long_lines_take_time_in_proportion_to_their_length():
