@@ -105,7 +105,7 @@ PAIRED = {
     ),
     "zip": zipped(("README", b"?"), ("C.de-en.en", plain(ENGLISH)), ("C.de-en.de", plain(GERMAN))),
     "zip of macOS": zipped(
-        ("__MACOSX/._C.en", b"\0\5\x16\7"), ("C.en", plain(ENGLISH)), ("C.de", plain(GERMAN)), ("__MACOSX/._C.de", b"\0\5")
+        ("__MACOSX/._C.en", b"\0\5\x16\7"), ("C.en", plain(ENGLISH)), ("C.de", plain(GERMAN)), ("._C.de", b"\0\5")
     ),
     "parquet": parquet({"translation": [{"de": de, "en": en} for en, de in zip(ENGLISH, GERMAN)]}),
     "parquet, flat": parquet({"id": list(range(99)), "de": GERMAN, "en": ENGLISH}),
