@@ -36,7 +36,8 @@ SMALL = re.compile(r"\(?\w{1,3}\)\s|['’‘]\w\s+[A-Z]")  # what begins a sente
 LISTED = re.compile(r"\s*[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[^\W\d_]|[ivx]{1,5}|[IVX]{1,5})")
 NUMBER = re.compile(r"(?<!\d)\d{1,3}$|(?:\S+ ){4}\S*\d$")  # before a unit: 5 m, and in long sentences 1999 г
 ROMAN = re.compile(r"[IVXLC]{2,}")
-INDIAN_INITIAL = re.compile(r"(?:(?=[\u0900-\u0dff])\w[^\w\s]*){1,2}")  # a name of a letter: one or two, with their signs
+INITIAL = r"(?:(?=[\u0900-\u0dff])[^\W\d][^\w\s.-]*){1,2}"  # a name of a letter: one or two, with their signs
+INDIAN_INITIALS = re.compile(rf"{INITIAL}(?:\.{INITIAL})+")  # जे.पी, and not two words with a hyphen
 PAIRS = [*zip("「『（“‘《", "」』）”’》")]  # around sentences of Chinese and Japanese that stay together
 PARTICLES = "かがさっでとてなにねのはへもやよをん"  # with which a Japanese sentence goes on after ! or ?
 NEAR = 64  # characters before and after a mark that are looked at
@@ -140,7 +141,7 @@ def abbreviated(word: str, code: str) -> bool:
     parts = [part for part in re.split("[.-]", word) if part]
     if parts and all(len(part) == 1 and part.isalpha() and part < "\u1100" for part in parts):
         return True
-    if len(parts) > 1 and all(map(INDIAN_INITIAL.fullmatch, parts)):  # जे.पी
+    if INDIAN_INITIALS.fullmatch(word):
         return True
     latin = word.isalpha() and word.isascii() and not word.isupper() and not re.fullmatch("(?i:[hm]+|tv)", word)
     return latin and not VOWELLESS.fullmatch(code) and not set(word.lower()) & set("aeiouy")
