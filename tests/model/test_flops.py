@@ -86,7 +86,7 @@ PARAMS = {"hardware": RATES, "peak_tflops": {"P100": 10.0}}
         ("NVIDIA H100 80GB HBM3", "float32", 60.0),
         ("NVIDIA H100 PCIe", "float32", 50.0),
         ("NVIDIA H100 PCIe", "bfloat16", 700.0),
-        ("Quadro GP1000", "float32", None),
+        ("Quadro P1000", "float32", None),
     ],
 )
 def test_the_cost_is_the_paper_s_formula_or_says_which_rate_is_missing(hardware, precision, expected):
