@@ -239,6 +239,7 @@ def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translat
     expected = Translator.load(folder)([f"{line}. {line}!" for line in LINES], split=True)
     assert (tmp_path / "kept").read_text(encoding="utf-8").split("\n") == [*expected, ""]
     assert f"\nbleu-13a  {BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f} " in re.sub(" {2,}", "  ", printed)
+    assert "checkpoints has no checkpoint of step 9" in evaluated("--step", "9")[2]
     said = evaluated("--output", str(tmp_path))[2]
     assert said == f"evaluate: --output: {tmp_path} is not a regular file; the path of a file is expected\n"
     (tmp_path / "reference").write_text("\n" * 2 + "one\n" * (len(LINES) - 2))
