@@ -299,7 +299,7 @@ def test_shares_partition_a_batch_evenly(number):
 
 @pytest.mark.parametrize(
     "statuses, comes_to",
-    [([0, 0], 0), ([75, 75], 75), ([1, workers.LOST], 1), ([0, 75], 75), ([workers.LOST, 2, None], 2)],
+    [([0, 0], 0), ([75, 75], 75), ([1, workers.LOST], 1), ([0, 75], 75), ([75, 1], 1), ([workers.LOST, 2, None], 2)],
 )
 def test_the_exit_status_of_all_workers(statuses, comes_to):
     assert workers.outcome(statuses) == comes_to
