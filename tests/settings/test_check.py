@@ -151,6 +151,8 @@ def test_names_are_looked_up_beside_types_and_then_all_entries_are_compared(para
 LINE = {"model": "demo-tiny/average", "set": "demo-test"}
 BOTH = {"source": "text/a", "target": "text/b"}
 EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
+# Checkpoints are written at the steps 15, 35, 55, 75 and 95, and dev losses at 10, 20, ..., 90 and 95
+LATE = {"training": {"steps": 95, "checkpoint_every": 20, "evaluate_every": 10}, "averaging": {"choose": "dev_loss"}}
 
 
 @pytest.mark.parametrize(
@@ -175,6 +177,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("corpora.demo.languages", ["en", "../de"], "a name of at most 100 letters, digits"),
         ("models.quick.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
         ("models.quick.averaging.choose", "dev_loss", "that divides checkpoint_every (25) and steps (600) is expected"),
+        ("models.quick", {"model": {}, "decoding": {}, **LATE}, "that divides checkpoint_every (20) and steps (95) is"),
         ("runs.demo-tiny", EARLY, "can end it at step 120) writes a checkpoint every 50 steps; at most 3"),
         ("runs.demo-tiny", EARLY | {"checkpoint_every": 300}, "at most 2 is expected"),  # of the steps 100 and 120
         ("models.quick.training.checkpoint_every", 400, "at most 2 is expected"),
