@@ -256,8 +256,10 @@ def test_make_runs_what_the_readme_names(project):
     (project.root / ".venv").mkdir()
     (project.root / ".venv/installed").touch()  # make then uses the environment of these tests
     shutil.rmtree(project.root / "reports")
-    make = ("make", "CORES=2")
+    make = ("make", "CORES=99")
     assert "[1/1] report" in project.run(*make, "reproduce")
+    log = max((project.root / ".snakemake/log").iterdir())
+    assert "Provided cores: 99\n" in log.read_text(), "not those of this machine"
     assert project.ran() == ["report", "report"]  # `make report` runs it again, because the stub makes no page
     assert f"{len(stages())} done" in project.run(*make, "status")
     assert "paper" in project.run(*make, "study")
