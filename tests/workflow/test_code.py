@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -239,9 +240,20 @@ def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkey
 # The user's word
 
 
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[None]:
+    """Within this, the file at `path` may be replaced, but not truncated or written in place."""
+    before, held = path.read_bytes(), path.parent / "work/held"
+    held.unlink(missing_ok=True)
+    os.link(path, held)
+    yield
+    assert held.read_bytes() == before, f"a kill would have left {path.name} incomplete"
+
+
 def accept(project: StubProject, *names: str, status: int = 0) -> str:
     before = (project.root / "dvc.lock").read_bytes()
-    printed = project.run("python", "-m", "pipeline.commands.accept", *names, status=status)
+    with replaced(project.root / "dvc.lock"):
+        printed = project.run("python", "-m", "pipeline.commands.accept", *names, status=status)
     assert "Traceback" not in printed
     if status and "accepted" not in printed:
         entries = YAML(typ="safe").load(before)["stages"]
@@ -366,7 +378,8 @@ def test_on_a_terminal_it_asks(project):
     for answer, status in (("n", 1), ("y", 0)):
         master, slave = pty.openpty()
         os.write(master, f"{answer}\n".encode())
-        printed = project.run("snakemake", "--cores", "1", TRAIN, status=status, stdin=slave)
+        with replaced(project.root / "dvc.lock"):
+            printed = project.run("snakemake", "--cores", "1", TRAIN, status=status, stdin=slave)
         os.close(master)
         os.close(slave)
         assert f"Run again: {TRAIN}? [y/N]" in printed and "2 h 14 min" in printed and "Traceback" not in printed
