@@ -240,7 +240,7 @@ def present(references: Sequence[Lines]) -> list[Lines]:
 
 
 def say_missing(*references: Lines) -> None:
-    """Print for how many segments there is no reference. Each lowers the score."""
+    """Print for how many segments there is no reference. A translation of one lowers the score."""
     empty = sum(not any(segment and segment.strip() for segment in row) for row in zip(*references))
     if empty:
         print(f"evaluate: {several(empty, 'segment')} without a reference", file=sys.stderr)

@@ -26,6 +26,7 @@ from dvc.fs import localfs
 from ruamel.yaml import YAML, YAMLError
 
 import pipeline
+from pipeline.commands import check
 from pipeline.orchestrating import lock_files, termination
 from pipeline.orchestrating.lock_files import LOCK, keep_or_put_back
 from pipeline.orchestrating.project import opened
@@ -34,7 +35,7 @@ from pipeline.running.merges import require_all_whole
 from pipeline.settings.score_files import content
 from tests import kill_everything
 from tests.support import in_process
-from tests.support.projects import ROOT, without_git
+from tests.support.projects import ROOT, with_settings, without_git
 from tests.support.refusals import refused
 from tests.support.shortened import outputs
 from tests.support.stubs import StubProject
@@ -58,21 +59,22 @@ def cached(project: StubProject, output: str) -> Path:
     return place / md5[:2] / md5[2:]
 
 
-def test_every_folder_of_outputs_lies_in_the_project_and_downloads_may_lie_elsewhere(tmp_path, monkeypatch, params):
+def test_every_folder_of_outputs_lies_in_the_project_and_downloads_may_lie_elsewhere(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "project").mkdir()
+    with_settings(tmp_path / "project")
     monkeypatch.chdir(tmp_path / "project")
     for folder in ("work", "data", "models/run", "scores/corpora/demo", "results", "reports", "work/code"):
         Path(folder).parent.mkdir(parents=True, exist_ok=True)
         Path(folder).symlink_to(tmp_path / "elsewhere")
         with refused(f"{folder} is a link to {tmp_path / 'elsewhere'}, and DVC records outputs only within the project"):
-            stage.require_sound(params)
+            check.main(argparse.Namespace())
         Path(folder).unlink()
     Path("work/downloads").symlink_to(tmp_path / "elsewhere")
-    stage.require_sound(params)
+    check.main(argparse.Namespace())
     monkeypatch.chdir((tmp_path / "project").rename(tmp_path / "a{x}"))  # DVC takes it for a name in a format
     with refused("a{x}: DVC cannot record outputs in a folder with a brace in its path; rename the folder"):
-        stage.require_sound(params)
+        check.main(argparse.Namespace())
 
 
 @pytest.mark.more
