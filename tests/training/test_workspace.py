@@ -85,6 +85,8 @@ def test_an_adopted_training_states_the_code_before_and_one_that_is_running_is_n
     for name in ("run", "train@run"):
         with workspace.lock("run"), refused("another process uses", "work/run"):
             accept.main(argparse.Namespace(names=[name], all=False))
+    with workspace.lock("run"), refused("another process uses", "work/run"):
+        workspace.remove_recorded("run")
     assert (place / "code.json").read_bytes() == before
     workspace.remove(place)
     workspace.claim("run", "0123", "first")
