@@ -398,6 +398,9 @@ def test_a_stage_replaces_no_folder_of_the_user(here):
     for folder in (*wrong, "data/x/raw", str(here / "data/x/raw"), "empty", "text/new"):
         with refused("holds files, and the stage would replace it") if folder in wrong else contextlib.nullcontext():
             stage.require_replaceable(Path(folder))
+    shutil.copy(ROOT / "params.yaml", here)
+    with pytest.raises(in_process.Refused, match="text/mine holds files"):  # nor does the second folder of a stage
+        in_process.run(["pipeline.download", "demo", "--out", "data/x/raw", "--test", "text/mine", "--report", "report.json"])
 
 
 # Snakemake's options, signals to its process alone, and git
