@@ -193,7 +193,7 @@ class Hub:
         return shutil.copytree(folder_path, self.folder / repo_id, dirs_exist_ok=True)
 
     def snapshot_download(self, name, revision, allow_patterns):
-        if not (self.folder / name).is_dir():
+        if revision not in (None, "main") or not (self.folder / name).is_dir():
             raise ProxyError("404 Client Error.\nRepository Not Found")
         return self.folder / name
 
@@ -206,8 +206,9 @@ def test_a_model_pushed_to_the_hub_is_loaded_from_there(folder, tmp_path, monkey
     lines, settings = random_lines(7, 20), {"precision": "float32", "penalty": "power"}
     for name in ("me/one", out):
         assert Translator.from_pretrained(name, **settings)(lines) == Translator.load(folder, **settings)(lines)
-    with refused("me/none cannot be fetched from the Hub: 404 Client Error."):
-        Translator.from_pretrained("me/none")
+    for name, revision in (("me/none", None), ("me/one", "v2")):
+        with refused(f"{name} cannot be fetched from the Hub: 404 Client Error."):
+            Translator.from_pretrained(name, revision)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with refused("me/one is not a folder, and the Hub needs the package huggingface_hub"):
         Translator.from_pretrained("me/one")
