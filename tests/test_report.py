@@ -20,18 +20,19 @@ import pandas as pd
 import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU
+from scipy.stats import spearmanr
 
 from pipeline import collect, report
 from pipeline.orchestrating import results as terminal
 from pipeline.reporting import attention, changes, claims, page, run_tables
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import style
-from pipeline.reporting.published import BASE, LOWER_CASED
+from pipeline.reporting.published import BASE, LOWER_CASED, TABLE3
 from pipeline.reporting.results import load_results
 from pipeline.reporting.tables import interval, latex, markdown, table
 from pipeline.running.times import duration
 from pipeline.scoring.bleu import PUBLISHED, measures, resampled
-from pipeline.scoring.intervals import holm
+from pipeline.scoring.intervals import Score, holm
 from pipeline.settings.scoring import ScoringConfig
 from tests.support import browser
 from tests.support.invented import COMMIT, REFERENCES, SENTENCE, Invented, metrics, worsened
@@ -360,6 +361,24 @@ def test_a_failed_training_decides_only_claims_about_training(project):
     project.write(seeds, 40.0, CHANGED["wide"][1])
     rows = {row["run"]: row for row in claims.claims_table(project.compared()).rows()}
     assert rows["wide"]["found"] == "the training failed", "one of six, so the mean is above the limit"
+
+
+def test_the_rank_correlation_with_the_paper_is_spearmans_and_has_the_interval_of_the_standard_errors():
+    random, of = np.random.default_rng(5), {"perplexity": 1, "BLEU": 0}
+    rows = [row for row in TABLE3 if row.key in ("h1", "h32", "dk16", "dk32", "N2", "N4", "N8", "d256", "d1024", "dff1024")]
+    paper = np.round([row.effect for row in rows], 6)
+    ours, errors = paper + random.normal(0, 1, paper.shape), random.uniform(0.3, 0.8, paper.shape)
+    scores = [[Score(*each, 0.5) for each in zip(*row)] for row in zip(ours, ours - 1.96 * errors, ours + 1.96 * errors)]
+    of_rows = [
+        changes.Change(["run"], ["base"], row, row.settings, BASE, *both, failed=False) for row, both in zip(rows, scores)
+    ]
+    (said,) = claims.agreement(changes.Comparison(None, "", of_rows, None))
+    for name, at in of.items():
+        drawn = random.normal(ours[:, at], errors[:, at], (1000, len(rows)))
+        rank, *others = spearmanr(np.vstack([paper[:, at], ours[:, at], drawn]), axis=1).statistic[0, 1:]
+        found = re.search(rf"(\S+) by {name} \((\S+) to (\S+)\)", said).groups()
+        assert list(map(float, found)) == pytest.approx([rank, *np.quantile(others, [0.025, 0.975])], abs=0.04), name
+    assert claims.agreement(changes.Comparison(None, "", of_rows[:7], None)) == [], "too few rows"
 
 
 def test_a_score_has_the_name_of_the_tokeniser_of_its_language(project):
