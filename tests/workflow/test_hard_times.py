@@ -400,7 +400,7 @@ def test_a_stage_replaces_no_folder_of_the_user(here):
             stage.require_replaceable(Path(folder))
     shutil.copy(ROOT / "params.yaml", here)
     with pytest.raises(in_process.Refused, match="text/mine holds files"):  # nor does the second folder of a stage
-        in_process.run(["pipeline.download", "demo", "--out", "data/x/raw", "--test", "text/mine", "--report", "report.json"])
+        in_process.run(["pipeline.download", "demo", "--out", "new", "--test", "text/mine", "--report", "report.json"])
 
 
 # Snakemake's options, signals to its process alone, and git
