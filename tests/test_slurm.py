@@ -206,8 +206,8 @@ def test_an_allocation_that_does_not_fit_is_refused(fake, monkeypatch):
     with refused("machine.nodes is 3, but job 7 has the nodes n1, n2"):
         nodes.start(3, 1)
     fake.says("sinfo", "")
-    with refused("sinfo shows no node n1, which this job has"):
-        nodes.address("n1")
+    with refused("sinfo shows no node n1, which this job has"):  # the first node, where worker 0 is
+        nodes.start(2, 1)
     fake.script("scontrol", "#!/bin/sh\necho 'Invalid job id specified' >&2\nexit 1\n")
     with pytest.raises(OSError, match="Invalid job id specified"):
         nodes.start(2, 1)
