@@ -21,6 +21,7 @@ import torch
 from test_training import REFUSED, short_of_memory
 from torch.multiprocessing import ProcessRaisedException, start_processes
 
+from pipeline.orchestrating import slurm
 from pipeline.running import launcher
 from pipeline.training import workers, workspace
 from tests.support import in_process
@@ -240,7 +241,8 @@ time.sleep(600)
 @pytest.mark.parametrize("name", launcher.SET)  # the first one is of the parent of workers
 def test_no_stage_outlives_dvc_or_snakemake_and_each_outlives_the_thread_that_started_it(tmp_path, name):
     code = "import sys; sys.argv = ['-m']; import pipeline, time; time.sleep(600)"
-    stage = f'{sys.executable} -c "{code}"'
+    before = slurm.JOB if name == "DVC_STAGE" else ""  # in a job of Slurm, a stage ignores SIGTERM
+    stage = f'{before}{sys.executable} -c "{code}"'
     environment = {key: value for key, value in os.environ.items() if key not in launcher.SET}
     process = subprocess.Popen([sys.executable, "-c", LAUNCHER, name, stage], cwd=ROOT, env=environment)
     try:
