@@ -74,10 +74,11 @@ def lost(settings: Mapping, name: str) -> list[str]:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    path, settings = params.PARAMS, with_studies(params.load())
+    path, text = params.PARAMS, params.text_of()
+    settings = with_studies(params.parse(text))
     if arguments.name is None:
         return print(listing(settings))
-    selected, removed = select(params.text_of(), arguments.name), lost(settings, arguments.name)
+    selected, removed = select(text, arguments.name), lost(settings, arguments.name)
     write_file(path.resolve(), selected)  # a link stays a link
     if removed:
         print(f"removed from {path}; these entries are in no study of {STUDIES}: {', '.join(removed)}")
