@@ -6,6 +6,7 @@ settings of the model and those of the search are equal, and if the stages of a 
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,16 @@ def difference_of(kind: str, decoding: DecodingConfig) -> str:
 
     Without a length penalty, the searches of all libraries find the same best hypothesis.
     """
-    if kind == "transformer" or not decoding.alpha:
+    if kind == "transformer":
         return ""
-    if decoding.penalty != "power":
+    if decoding.alpha and decoding.penalty != "power":
         why = f"The length penalty of this library is L^alpha, and this project used {decoding.penalty}"
-    elif decoding.beam == 1:
+    elif decoding.alpha and decoding.beam == 1:
         why = "With a beam of 1, this library stops at the first end, and this project when no other can win"
     elif kind == "ctranslate2" and decoding.alpha > HIGH:
         why = f"With alpha above {HIGH}, a longer translation can win that this library no longer searches for"
+    elif decoding.precision == "bfloat16":
+        why = "This code computes in float32, and this project used bfloat16"
     else:
         return ""
     return f"{why}, so some translations can differ from those that were scored."
@@ -111,6 +114,8 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
     scores, used = within(known, "score", "test", "average"), within(known, "translations", "settings", "decoding") or {}
     if any(used.get(key) != getattr(decoding, key) for key in SEARCH):
         scores = None
+    if scores:  # of translations in one precision, whatever `auto` means on the machine that reads the card
+        decoding = replace(decoding, precision=used["precision"], arithmetic="native")
     return CARD.get_template("card.md").render(
         name=known["run"] if known else "A Transformer",
         languages=text.languages if text else None,

@@ -42,7 +42,8 @@ def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(param
     monkeypatch.chdir(project.folder)
     monkeypatch.setattr(model_card, "load", lambda: project.params)
     known, folder = read_json(project.results / "run.json"), Path("models/run/average")
-    known["translations"]["settings"] = {"averaging": {"averaged_steps": [7]}, "decoding": vars(PAPER)}
+    used = vars(PAPER) | {"precision": "float32"}
+    known["translations"]["settings"] = {"averaging": {"averaged_steps": [7]}, "decoding": used}
     write_json(project.results / "run.json", known)
     model = ModelConfig(**known["training"]["settings"]["model"])
     write_settings(folder, model, 90, "0" * 64)
@@ -59,6 +60,15 @@ def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(param
         decoding = dataclasses.replace(power, **settings)
         assert tuple(kind for kind in FORMATS if different in card(kind=kind, decoding=decoding)) == kinds
     assert "input is normalised" in card(kind="transformer")
+    for precision, kinds in ("float32", ()), ("bfloat16", ("marian", "ctranslate2")):
+        known["translations"]["settings"]["decoding"] = vars(power) | {"precision": precision}
+        write_json(project.results / "run.json", known)
+        assert tuple(kind for kind in FORMATS if different in card(kind=kind, decoding=power)) == kinds
+        assert f'(".", precision="{precision}")' in card(kind="transformer", decoding=power), (
+            "whatever the machine of the reader has"
+        )
+    known["translations"]["settings"]["decoding"] = used
+    write_json(project.results / "run.json", known)
     for languages, listed in (
         (["eng_Latn", "zho_Hant"], '["en", "zh"]'),
         (["nb", "no"], '["no"]'),
