@@ -197,6 +197,7 @@ def test_a_line_is_out_before_the_next_one_is_in_and_a_closed_pipe_ends_it(folde
 
 def test_a_step_names_a_checkpoint_beside_the_average(shell, folder):
     checkpoints = folder.parent / "checkpoints"
+    refused(shell(b"", "--step", "3"), f"{folder} has none beside it", 0)
     tensors, _ = read_tensors(folder / WEIGHTS)
     other = {name: tensor.flip(0) if name == "embedding" else tensor for name, tensor in tensors.items()}
     for step, weights in ((3, tensors), (7, other)):

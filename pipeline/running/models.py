@@ -65,7 +65,9 @@ def weights_of(folder: Path, step: int | None) -> Path:
     if step is None:
         return folder / WEIGHTS
     checkpoints = folder.parent / "checkpoints"
-    kept = dict(step_files(checkpoints)) if checkpoints.is_dir() else {}
+    if not checkpoints.is_dir():
+        raise UserError(f"--step takes a checkpoint of a run, and {folder} has none beside it, in {checkpoints}")
+    kept = dict(step_files(checkpoints))
     if step not in kept:
         held = ", ".join(map(str, kept)) or "none"
         raise UserError(f"{checkpoints} has no checkpoint of step {step}; there is {held} (training.keep sets how many)")

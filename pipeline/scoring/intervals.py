@@ -132,7 +132,7 @@ def tested(score: float, variance: float, freedom: float) -> Score:
     """A difference whose ratio to its standard error has a t distribution, with infinite `freedom` a normal one."""
     from scipy.special import stdtr, stdtrit  # the t distribution and its inverse
 
-    error = float(np.sqrt(variance)) or np.finfo(float).tiny  # 0 if all scores are equal
+    error = float(np.sqrt(variance) or np.finfo(float).tiny)  # 0 if all scores are equal
     half = stdtrit(freedom, 1 - LEVEL / 2) * error
     return Score(*map(float, (score, score - half, score + half, 2 * stdtr(freedom, -abs(float(score)) / error))))
 
