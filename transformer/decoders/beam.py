@@ -17,6 +17,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.steps import Sentences, Translation, next_logits, rows_B1, select
 
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
+CACHED = 2**18  # logits that fit into a CPU's cache
 WIDEST = 25  # tokens of a group, at most; keeps both top-k short: over all groups, and over the tokens of a few groups
 PLAIN = BeamConfig(regulariser=0.0, ends="beam", no_repeat_ngram=0, finished=0)
 STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
@@ -169,23 +170,24 @@ def continuations(
 
     A top-k over the whole vocabulary is slow and a maximum is fast. So the vocabulary is divided into N = V / W groups
     of W tokens, and the maximum of each group is taken. The C best tokens are in the C groups with the largest maxima,
-    and a top-k over those groups finds them. W is the largest divisor of V up to WIDEST. If V is a large prime, W is 1,
-    and the search is a plain top-k.
+    and a top-k over those groups finds them. The largest maximum also stabilises the sum of exponentials. W is the
+    largest divisor of V up to WIDEST. If V is a large prime, W is 1, and the search is a plain top-k.
     """
     vocabulary = logits_BKV.shape[2]
+    logits_BKV = next_logits(logits_BKV)
     width = next(width for width in range(WIDEST, 0, -1) if vocabulary % width == 0)
-    log_probs_BKV = next_logits(logits_BKV).log_softmax(2)
-    if without_BKV is not None:  # after the softmax, so that the other tokens keep their probabilities
-        log_probs_BKV.masked_fill_(without_BKV, -inf)
-    of_groups_BKWN, before_BK1 = log_probs_BKV.unflatten(2, (width, -1)), log_prob_BK[..., None]
-    groups = of_groups_BKWN.shape[3]
-    best_BN = regularised(of_groups_BKWN.amax(2) + before_BK1, before_BK1, regulariser).flatten(1)
+    logits_BKWN = logits_BKV.unflatten(2, (width, -1))
+    best_BKN = logits_BKWN.amax(2)
+    groups, most_BK1 = best_BKN.shape[2], best_BKN.amax(2, keepdim=True)
+    offset_BK1 = log_prob_BK[..., None] - most_BK1 - sum_of_exp(logits_BKV, most_BK1).log()
+    if without_BKV is not None:  # after the sum, so that the other tokens keep their probabilities
+        best_BKN = logits_BKV.masked_fill_(without_BKV, -inf).unflatten(2, (width, -1)).amax(2)
+    best_BN = regularised(best_BKN + offset_BK1, log_prob_BK[..., None], regulariser).flatten(1)
     group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
     parent_BC, group_BC = group_BC // groups, group_BC % groups
     sentence_B1 = rows_B1(group_BC)
-    before_BC1 = before_BK1[sentence_B1, parent_BC]
-    log_prob_BCW = of_groups_BKWN[sentence_B1, parent_BC, :, group_BC] + before_BC1
-    log_prob_BCW = regularised(log_prob_BCW, before_BC1, regulariser)
+    log_prob_BCW = logits_BKWN[sentence_B1, parent_BC, :, group_BC] + offset_BK1[sentence_B1, parent_BC]
+    log_prob_BCW = regularised(log_prob_BCW, log_prob_BK[sentence_B1, parent_BC][..., None], regulariser)
     log_prob_BC, place_BC = log_prob_BCW.flatten(1).topk(min(count, log_prob_BCW[0].numel()))
     chosen_BC = place_BC // width
     token_BC = place_BC % width * groups + group_BC.gather(1, chosen_BC)
@@ -201,6 +203,13 @@ def regularised(after: Tensor, before: Tensor, regulariser: float) -> Tensor:
         return after
     surprisal = before - after  # NaN if there was no such hypothesis before: both are -inf
     return after - regulariser * surprisal.nan_to_num(0.0).square()
+
+
+def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:
+    """The sum of exp(logits - most) over the vocabulary, [B, K, 1]; on a CPU in parts that fit into its cache."""
+    sentences = len(logits_BKV) if logits_BKV.is_cuda else max(1, CACHED // logits_BKV[0].numel())
+    parts = zip(logits_BKV.split(sentences), most_BK1.split(sentences))
+    return torch.cat([(logits - most).exp_().sum(-1, keepdim=True) for logits, most in parts])
 
 
 def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:
