@@ -336,8 +336,10 @@ def test_results_have_the_first_measure_and_the_time_of_their_own_training(here)
     metrics = {"bleu-zh": {"score": 30.0, "low": 29.0, "high": 31.0}, "chrf": {"score": 20.0, "low": None, "high": None}}
     write_json(Path("scores/a/score.json"), {"test": {"average": {"metrics": metrics}}})
     write_json(Path("scores/decodings/b/score.json"), {"set": {"metrics": metrics}})
+    perplexities = {"last": {"perplexity": 6.5}, "average": {"perplexity": 6.0}}
+    write_json(Path("scores/a/translations/translations.json"), {"dev": perplexities})
     found = results.results({"runs": {"a": {}, "empty": {}}, "decodings": {"b": {}}})
-    assert [each.bleu for each in found] == [30.0, None, 30.0]
+    assert [(each.bleu, each.perplexity) for each in found] == [(30.0, 6.0), (None, None), (30.0, None)]
     training, seen = Path("scores/a/training.json"), []
     for loss, seconds in ((1.0, 30.0), (2.0, None), (2.0, 20.0), (1.0, None)):  # the last by `dvc checkout`, for example
         write_json(training, {"dev_loss": loss})
