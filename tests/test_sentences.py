@@ -155,6 +155,8 @@ it Vedi l'art. 5 (att. 7).| Ha preso la lettera f.| Marco ride.
 cs Přišel k nám.| Byl to pán z nám. Míru.
 ro Cartea este de acest gen.| Un om a citit alin. b) din ea.
 hy Նա ասաց. «Արի» (երեկ):| Արամը գնաց. Հետո նա եկավ:
+hye_Armn Նա ասաց. Ես գնացի։| Նա եկավ։
+hbs Rođen je 3. Maja 1990. godine.| Umro je.
 fa او نان و… خرید.| او رفت…| آنها آمدند.
 ja 東京へ行く!|京都だ。|本当?|漢字だ。|Yahoo!知恵袋で「行く!」と言う。|※走る!という曲。|早い!|このまま走る。
 sv Han dog 44 f. Kr. i Rom.| Hon vann.
