@@ -170,7 +170,7 @@ def test_n_best_lists_begin_with_the_translation_and_fall_in_score(translate):
         assert len({tuple(hypothesis.target) for hypothesis in hypotheses}) == 3
     expected = [expected["score"] for expected in KNOWN["beam"]]
     assert [best.score for best in translate(LINES, scores=True)] == pytest.approx(expected, abs=1e-3)
-    for number in (0, 10**20, 2.5):
+    for number in (0, 10**20, 2.5, True):
         with refused(f"n_best: {number} is not possible", "a whole number from 1 to 10,000 is"):
             translate("the cat", n_best=number)
 
@@ -219,6 +219,7 @@ TWO = ["one", "two"]
         (TWO, {"prefix": ["a"]}, "prefix: ['a'] is not possible; a text, or a list with a text for each line"),
         (TWO, {"prefix": "a\ud800"}, "prefix: 'a\\ud800' is not possible; a text, or"),
         (TWO, {"prefix": 3}, "prefix: 3 is not possible"),
+        (TWO, {"min_length": True}, "min_length: True is not possible; a whole number from 0 to 4,096"),
         (TWO, {"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 4,096"),
         (TWO, {"prefix": ["", "die Ärger"]}, "'die Ärger'] is not possible; characters that the vocabulary has"),
         (TWO, {"prefix": "die " * 5000}, "at most 4,096 pieces are expected"),

@@ -186,7 +186,7 @@ class Translator(Sources):
         known, most = not any(UNK in each for each in ids), self.longest
         require(known, "prefix", prefix, "characters that the vocabulary has are expected")
         require(max(map(len, ids), default=0) <= most, "prefix", prefix, f"at most {most:,} pieces are expected")
-        valid = isinstance(min_length, int) and 0 <= min_length <= most
+        valid = type(min_length) is int and 0 <= min_length <= most
         require(valid, "min_length", min_length, f"a whole number from 0 to {most:,} is expected")
         return Beam(self.config, prefixes=ids, shortest=min_length)
 
@@ -252,7 +252,7 @@ class Translator(Sources):
 
         Raises UserError as `n_best` does, and if `n_best` is not a whole number from 1 to MOST.
         """
-        valid = isinstance(n_best, int) and 0 < n_best <= MOST
+        valid = type(n_best) is int and 0 < n_best <= MOST
         require(valid, "n_best", n_best, f"a whole number from 1 to {MOST:,} is expected")
         weights_of = attention_weights_of(self.model) if attention or alignment else None
         results, translations = list[list[Hypothesis]](), self.n_best(lines, name, n_best, decoder=decoder)
