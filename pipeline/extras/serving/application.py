@@ -108,7 +108,12 @@ class Page(StaticFiles):
 
 
 def known_hosts(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
-    """Middleware that answers 400 to a request for another host, in JSON. Starlette's own answer is plain text."""
+    """Middleware that answers 400 to a request for another host, in JSON. Starlette's own answer is plain text.
+
+    A name may end with the point of the DNS's root. HTTP/1.0 has no obligatory Host: health checks of proxies leave it out,
+    and browsers, against which this check stands, never do.
+    """
+    rooted = [*hosts, *(f"{host}." for host in hosts)]
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         async def refuse(message: Message) -> None:
@@ -117,7 +122,9 @@ def known_hosts(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
                 error = f"Host is {host!r}, which is no name of this server; its option --name HOST adds one"
                 await JSONResponse({"error": error}, 400)(scope, receive, send)
 
-        checks = TrustedHostMiddleware(lambda *_: app(scope, receive, send), hosts, www_redirect=False)
+        if scope.get("http_version") == "1.0" and "host" not in Request(scope).headers:
+            return await app(scope, receive, send)
+        checks = TrustedHostMiddleware(lambda *_: app(scope, receive, send), rooted, www_redirect=False)
         await checks(scope, receive, refuse)
 
     return checked

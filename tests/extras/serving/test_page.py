@@ -381,6 +381,15 @@ def test_a_name_that_another_site_controls_is_refused(server, host):
     assert head.startswith(b"HTTP/1.1 400") and head.endswith(b"\r\n\r\n"), "no body"
 
 
+def test_names_with_the_point_of_the_root_and_clients_of_http_1_0_are_answered(server):
+    """RFC 1034, 3.1: localhost. is localhost. RFC 1945: HTTP/1.0 has no Host, as in the health checks of HAProxy."""
+    for host in ("localhost.", "localhost.:8000", "LOCALHOST."):
+        assert server.get("health", headers={"Host": host}).status_code == 200
+    for head, status in ((b"GET /health HTTP/1.0", b"200"), (b"GET /health HTTP/1.0\r\nHost: evil.example", b"400")):
+        with connect(server, head + b"\r\n\r\n") as connection:
+            assert connection.recv(12).split()[1] == status
+
+
 def test_head_is_answered_as_get_without_a_body(server):
     for path in ("", "health", "model", "page.js"):
         get, head = (server.ask(method, path, headers={"Accept-Encoding": ""}) for method in ("GET", "HEAD"))
