@@ -9,6 +9,7 @@ import io
 import os
 import re
 import select
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -78,7 +79,10 @@ def failed(prog: str, error: BaseException) -> int:
     if isinstance(error, (UserError, OSError)):
         if isinstance(error, BrokenPipeError) and unread():
             return 128 + signal.SIGPIPE
-        for line in error.args if isinstance(error, UserError) else [error]:
+        lines = error.args if isinstance(error, UserError) else [error]
+        if isinstance(error, shutil.Error) and isinstance(error.args[0], list):  # of copytree, about all files of a folder
+            lines = [error.args[0][0][-1]]
+        for line in lines:
             print(f"{prog}: {' '.join(str(line).split())}", file=sys.stderr)
         return 1
     if isinstance(error, KeyboardInterrupt):  # a training handles the signal itself and saves its state

@@ -2,14 +2,19 @@
 
 import argparse
 import json
+import os
+import resource
 import shutil
+from errno import EFBIG
+from pathlib import Path
 
 import pytest
 
 from pipeline.decode_set import per_sentence, translator_of
 from pipeline.extras.ensembles import ensemble
+from tests.support import in_process
 from tests.support.prefixes import CPU, best_of, log_probs_of
-from tests.support.projects import ROOT
+from tests.support.projects import ROOT, with_settings
 from transformer.checkpoint import WEIGHTS, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS
@@ -36,3 +41,18 @@ def test_the_folder_of_an_ensemble_is_read_as_its_models(tmp_path, decoding_sett
     with pytest.raises(UserError, match="have different vocabularies; two runs with the same corpus are expected"):
         ensemble.main(argparse.Namespace(first=model, second=tmp_path / "other", out=tmp_path / "none"))
     assert not (tmp_path / "none").exists()
+
+
+def test_a_full_disk_is_one_line_that_names_one_file(tmp_path):
+    with_settings(tmp_path)
+    model, (before, hard) = str(ROOT / "tests/data/commit-3b4f273/model"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    assert sum(file.stat().st_size > 100 for file in Path(model).iterdir()) > 1
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        done = in_process.command(
+            tmp_path, "pipeline.extras.ensembles.ensemble", "both", "--first", model, "--second", model, "--out", "both"
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
+    assert done.returncode == 1 and done.stderr.count(os.strerror(EFBIG)) == done.stderr.count("\n") == 1, done.stderr
+    assert model in done.stderr and sorted(os.listdir(tmp_path)) == ["params.yaml", "studies.yaml"]
