@@ -162,15 +162,24 @@ def test_the_tokenizer_of_marian_takes_every_line_for_text(folder, exported):
     assert tokenizer.batch_decode(found, skip_special_tokens=True) == lines
 
 
-def test_a_model_for_marian_can_be_trained_further_with_label_smoothing(exported):
+def test_a_model_for_marian_can_be_trained_further_with_label_smoothing_and_saved(exported, tmp_path):
+    """The card's line keeps the sinusoids, which are not saved, from being trained."""
     from transformers.trainer_pt_utils import LabelSmoother  # takes a second
 
     model = transformers.MarianMTModel.from_pretrained(exported["marian"])
+    (frozen,) = re.findall(r"`(for .*?)`", (exported["marian"] / "README.md").read_text())
+    exec(frozen, {"model": model})
     labels = torch.tensor([[9, 8, EOS], [7, EOS, -100]])
-    found = model(input_ids=labels.clamp(PAD), labels=labels)
-    loss = LabelSmoother(0.1)(found, labels)
-    loss.backward()
-    assert loss.isfinite() and all(each.grad.isfinite().all() for each in model.parameters() if each.grad is not None)
+    batch, optimiser = {"input_ids": labels.clamp(PAD), "labels": labels}, torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(3):
+        optimiser.zero_grad()
+        loss = LabelSmoother(0.1)(model(**batch), labels)
+        loss.backward()
+        assert loss.isfinite() and all(each.grad.isfinite().all() for each in model.parameters() if each.grad is not None)
+        optimiser.step()
+    model.save_pretrained(tmp_path)
+    again = transformers.MarianMTModel.from_pretrained(tmp_path)
+    assert torch.equal(*(each.eval()(**batch).logits for each in (model, again)))
 
 
 class ProxyError(Exception):
