@@ -90,7 +90,7 @@ long_trainings, missing = {}, set()
 try:
     params = load()
     if workflow.is_main_process:  # the jobs of a cluster also execute this file
-        os.environ["SNAKEMAKE_STAGES"] = "run"  # they end if this process is killed (pipeline/running/launcher.py)
+        os.environ.update(SNAKEMAKE_STAGES="run")  # they end if this process is killed (pipeline/running/launcher.py)
         require_sound(with_studies(params))
         lock = only_one()
         clear_rwlock()

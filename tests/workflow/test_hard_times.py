@@ -431,6 +431,7 @@ def test_a_stage_is_run_by_its_name_and_not_forced(project):
     said = project.run("snakemake", "--touch", "--cores", "2", status=1)
     assert said.splitlines()[-1].startswith("snakemake: --touch would call stages done that did not run")
     assert "--config steps changes no setting" in project.run("snakemake", "--dry-run", "--config", "steps=5", status=1)
+    project.run("snakemake", "--lint")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
