@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Expected: Moses' normalize-punctuation keeps what a number means. A no-break space separates thousands in German, French, Czech, Russian
-#   and others, and in units of the SI: 10 000.
+#   and others: 10 000.
 # Happens: it becomes a comma in German, Spanish, French and Czech, where 10,000 is ten, and a full stop in all other languages: 10.000 is
 #   ten in English. So one number gets two forms in an English and a German line, and of a year and the number after it one number is
 #   made: "in 2019,12 Schiffe". A narrow no-break space (U+202F) and a plain space stay. sacremoses does the same.
