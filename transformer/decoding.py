@@ -58,10 +58,12 @@ def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> D
     """The settings with the values that `precision: auto` and `batch_tokens: 0` stand for with this device and model.
 
     With smaller batches, a GPU waits for its host, and the short operations of a small model use a CPU poorly. A wider
-    model needs more memory for each token.
+    model needs more memory for each token. Where portable arithmetic is set, it has the precision of a portable process,
+    also if this process is none.
     """
     tokens = config.batch_tokens or (on_gpu(device) if device.type == "cuda" else min(max(2**21 // d_model, 4096), 16384))
-    precision: Any = precision_of(config.precision, device)  # a value that the setting may have
+    of_portable = (config.arithmetic, device.type) == ("portable", "cpu")
+    precision: Any = "float32" if of_portable else precision_of(config.precision, device)  # a value of the setting
     arithmetic: Any = "portable" if device.type == "cpu" and portable() else "native"  # of this process
     return dataclasses.replace(config, precision=precision, arithmetic=arithmetic, batch_tokens=tokens)
 

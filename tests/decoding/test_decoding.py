@@ -185,6 +185,10 @@ def test_settings_that_depend_on_the_device(monkeypatch, decoding_settings):
         assert chosen.precision == "bfloat16" and chosen.batch_tokens == tokens
     sizes = [settings_on(cpu, default, d_model).batch_tokens for d_model in (64, 128, 192, 512, 1024)]
     assert sizes == [16384, 16384, 10922, 4096, 4096]
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)
+    for arithmetic, expected in ("native", "bfloat16"), ("portable", "float32"):
+        found = settings_on(cpu, dataclasses.replace(default, arithmetic=arithmetic), 128)
+        assert (found.precision, found.arithmetic) == (expected, "native"), "this process is not portable"
 
 
 def test_perplexities_do_not_depend_on_the_precision_of_decoding(model, decoding_settings):
