@@ -143,10 +143,14 @@ class Results:
 
     @cached_property
     def trainings(self) -> dict[str, tuple[str, Any, Any]]:
-        """What a training is made of, by run: its settings and data, its seed and its precision."""
+        """What a training is made of, by run: its settings and data, its seed and its precision.
+
+        With portable arithmetic, `auto` is float32. Otherwise it may be bfloat16, by the machine.
+        """
         compared = [key for key in SAME if key not in ("seed", "precision", "arithmetic")] + ["bpe_dropout", "data"]
         settings = [repr(row) for row in self.runs[compared].values.tolist()]
-        return dict(zip(self.runs.index, zip(settings, self.runs["seed"], self.runs["precision"])))
+        precision = self.runs["precision"].mask(self.runs["arithmetic"] == "portable", "float32")
+        return dict(zip(self.runs.index, zip(settings, self.runs["seed"], precision)))
 
     def over_seeds(self, runs: Sequence[str], *place: str) -> Mean | None:
         """The mean of a score (arguments of `at`); None if a run does not have it, or if there is only one run."""
