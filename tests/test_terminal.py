@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline import code
@@ -400,8 +401,18 @@ def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third
     twice = training(model, dataclasses.replace(config, r_drop=1.0), of, 2e10)
     assert twice["operations"] == 2 * one["operations"]
     several = {**params, "machine": {**params["machine"], "nodes": 2, "processes": 3}}
-    here, faster = (plan.jobs(each, ["train@demo-tiny"], 2e10)["train@demo-tiny"] for each in (params, several))
+    stages = plan.planned(params, ["download@demo", "train@demo-tiny"])
+    here, faster = (plan.jobs(each, stages, 2e10)["train@demo-tiny"] for each in (params, several))
     assert faster["time here"] == pytest.approx(here["time here"] / 6)
+
+
+def test_a_product_is_timed_in_the_precision_of_the_trainings(params, monkeypatch):
+    """The demonstration is portable, so in float32 also on a CPU with units for bfloat16."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True}, raising=False)
+    _, _, config = run_settings(params, "demo-tiny")
+    for arithmetic, precision in ("portable", "float32"), ("native", "bfloat16"):
+        _, origin = plan.rate_of_product(params, [dataclasses.replace(config, arithmetic=arithmetic)])
+        assert origin == f"a product of matrices in {precision}"
 
 
 @pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])

@@ -4,7 +4,8 @@
     python -m pipeline.commands.plan STUDY      a study of studies.yaml, all of it
 
 A training is taken to be as fast, in operations per second, as the last one on this machine. If there was none, a product
-of matrices is timed for less than a second. The other stages are counted, and take minutes. Changes no file of git.
+of matrices is timed for less than a second, in the slowest precision of the trainings. The other stages are counted, and
+take minutes. Changes no file of git.
 
 The lengths of sentences, in pieces with EOS, come from the report of `binarise`. Until the corpus is built, those of
 WMT14 are used.
@@ -79,6 +80,7 @@ SHOWN: dict[str, Callable[[float], str]] = {
     "disk": lambda size: f"{size / 1e9:,.1f} GB",
 }
 Job = dict[str, float]
+Planned = tuple[int, str, ModelConfig, TrainingConfig]  # how many trainings, their data and their settings
 
 
 def training(model: ModelConfig, config: TrainingConfig, of: Sizes, rate: float) -> Job:
@@ -127,34 +129,47 @@ def last_rate() -> tuple[float, str] | None:
     return None
 
 
-def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
-    """The operations per second of a training that follow from a product of two matrices."""
+def rate_of_product(params: Mapping[str, Any], configs: Iterable[TrainingConfig]) -> tuple[float, str]:
+    """The operations per second of these trainings that follow from a product of two matrices, in the slowest precision."""
     import torch
 
     from pipeline.running.hardware import torch_device
     from transformer.device import precision_of
 
-    device = torch_device(machine(params), threads=params["base"]["training"]["threads"])
-    precision, size = precision_of("auto", device), 4096 if device.type == "cuda" else 1024
-    matrix, best = torch.ones(size, size, dtype=getattr(torch, precision), device=device), 0.0
-    for _ in range(10):
-        started = time.perf_counter()
-        (matrix @ matrix)[0, 0].item()  # waits for a GPU
-        best = max(best, 2 * size**3 / (time.perf_counter() - started))
-    return best * OF_PRODUCT[precision], f"a product of matrices in {precision}"
+    device, measured = torch_device(machine(params), threads=params["base"]["training"]["threads"]), dict[str, float]()
+    size = 4096 if device.type == "cuda" else 1024
+    of_portable = "float32" if device.type == "cpu" else "auto"
+    settings = {of_portable if config.arithmetic == "portable" else config.precision for config in configs}
+    for precision in {precision_of(each, device) for each in settings}:
+        matrix, best = torch.ones(size, size, dtype=getattr(torch, precision), device=device), 0.0
+        for _ in range(10):
+            started = time.perf_counter()
+            (matrix @ matrix)[0, 0].item()  # waits for a GPU
+            best = max(best, 2 * size**3 / (time.perf_counter() - started))
+        measured[precision] = best * OF_PRODUCT[precision]
+    slowest = min(measured, key=lambda precision: measured[precision])
+    return measured[slowest], f"a product of matrices in {slowest}"
 
 
-def jobs(params: Mapping[str, Any], stages: Iterable[str], rate: float) -> dict[str, Job]:
-    """The costs of the stages that train, those of extras among them. `rate`: operations per second of a process here."""
-    found, processes = dict[str, Job](), machine(params).nodes * machine(params).processes
-    planned = {block.trains: block.trainings for block in STUDY.values() if block.trainings}
+def planned(params: Mapping[str, Any], stages: Iterable[str]) -> dict[str, Planned]:
+    """The stages that train, those of extras among them."""
+    found, extras = dict[str, Planned](), {block.trains: block.trainings for block in STUDY.values() if block.trainings}
     for name in stages:
         kind, _, key = name.partition("@")
         if kind == "train":
-            data, model, config = run_settings(params, key)
+            found[name] = 1, *run_settings(params, key)
+        elif kind in extras:
+            found[name] = extras[kind](params, key)
+    return found
+
+
+def jobs(params: Mapping[str, Any], stages: Mapping[str, Planned], rate: float) -> dict[str, Job]:
+    """The costs of the stages that train. `rate`: operations per second of a process here."""
+    found, processes = dict[str, Job](), machine(params).nodes * machine(params).processes
+    for name, (number, data, model, config) in stages.items():
+        if name.startswith("train@"):
             found[name] = training(model, config, sizes(params, data), rate * processes)
-        elif kind in planned:
-            number, data, model, config = planned[kind](params, key)
+        else:
             found[name] = {"time here": number * training(model, config, sizes(params, data), rate)["time here"]}
     return found
 
@@ -185,9 +200,9 @@ def main(arguments: argparse.Namespace) -> None:
         perhaps = sum(state.kind == "waiting" and state.made for state in known)
         where = f", {perhaps} of them only if earlier stages change their outputs" if perhaps else ""
         last = f"{len(todo)} of {len(known)} stages would run{where}; {len(known) - len(todo)} are up to date."
-    if any(name.partition("@")[0] in kinds for name in todo):
-        rate, origin = last_rate() or rate_of_product(params)
-        print(*table(jobs(params, todo, rate)), f"Times here assume {rate / 1e9:,.0f} GFLOP/s, from {origin}.", sep="\n")
+    if found := planned(params, todo):
+        rate, origin = last_rate() or rate_of_product(params, [config for *_, config in found.values()])
+        print(*table(jobs(params, found, rate)), f"Times here assume {rate / 1e9:,.0f} GFLOP/s, from {origin}.", sep="\n")
     print(last)
 
 
