@@ -43,11 +43,6 @@ def training(tmp_path):
     training.kill()
 
 
-def second_worker(process: subprocess.Popen) -> int:
-    """The process id of the worker of rank 1 that a training has started."""
-    return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[1])
-
-
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
@@ -60,6 +55,7 @@ def of_rank(rank: int, number: int, port: int) -> dict[str, str]:
 
 def worker(rank: int, folder: Path, config, model, port: int, until: int | None, disturb: Callable) -> None:
     """One of two workers."""
+    torch.set_num_threads(1)
     os.environ |= of_rank(rank, 2, port)
     with workers.joined("cpu") as group:
         trainer = build(folder, config, model, group=group)
@@ -199,7 +195,7 @@ def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, rais
 
 
 @pytest.mark.slow
-def test_no_worker_outlives_its_launcher_and_a_killed_one_ends_the_job(training):
+def test_no_worker_outlives_its_launcher(training):
     """Both workers save the state. test_workspace.py has a signal to one of them."""
     process = training.start()
     saved(process, training.work)
@@ -208,16 +204,29 @@ def test_no_worker_outlives_its_launcher_and_a_killed_one_ends_the_job(training)
     assert len(below) == 2 and psutil.wait_procs(below, timeout=PATIENCE)[1] == []
     _, output = process.communicate(timeout=PATIENCE)
     stopped = int(re.search(r"stopped by SIGTERM at step (\d+)", output)[1])
+    (state,) = training.work.glob("*/state.safetensors")
+    assert read_tensors(state)[1]["numbers"]["step"] == stopped
     with in_process.inside(training.folder), workspace.lock("run"):
         pass
 
-    process = training.start()
-    assert f"resuming at step {stopped} " in training.first_line(process)
-    os.kill(second_worker(process), signal.SIGKILL)
-    _, output = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
-    said = [line for line in re.split(r"[\r\n]+", output) if line and "step/s" not in line and "?step" not in line]
-    assert len(said) == 1 and said[0].startswith("train: worker 1 of 2 was killed by SIGKILL"), output
+
+def killed(trainer: Trainer) -> None:
+    trainer.state.optimiser.step = lambda: os.kill(os.getpid(), signal.SIGKILL)
+
+
+def left_behind(rank: int, *given) -> None:
+    """The first of two workers, of which the second is killed."""
+    with pytest.raises(parallel.WorkerLost):
+        worker(rank, *given, killed)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_noticed_by_the_other(tmp_path, settings, training_settings):
+    given = tmp_path, training_settings(), settings(), free_port(), None
+    context = start_processes(left_behind, given, nprocs=2, join=False, start_method="forkserver")
+    for process in context.processes:
+        process.join()
+    assert [process.exitcode for process in context.processes] == [0, -signal.SIGKILL]
 
 
 def watched(process: psutil.Process) -> bool:
@@ -277,11 +286,11 @@ def test_no_worker_exits_before_the_first_has_saved_the_state(tmp_path):
 def test_a_worker_that_does_not_end_after_another_has_failed_is_killed(tmp_path, monkeypatch):
     """As one that waits for a GPU."""
     code = "import os, pathlib, sys, time; rank = os.environ['RANK']; pathlib.Path(rank).write_text(str(os.getpid()))"
-    code += "; time.sleep(600 if rank == '0' else 0.5); sys.exit(3)"
+    code += "; time.sleep(600 if rank == '0' else 0.5); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-c", code])
     monkeypatch.setattr(workers, "GRACE", 0.1)
-    with in_process.inside(tmp_path):
-        assert workers.start(2) == 3
+    with in_process.inside(tmp_path), refused("worker 1 of 2 was killed by SIGKILL"):
+        workers.start(2)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "0").read_text()), 0)
 

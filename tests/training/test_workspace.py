@@ -44,7 +44,7 @@ from transformer.checkpoint import read_settings, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json
 from transformer.model import Transformer
-from transformer.parallel import Workers
+from transformer.parallel import WorkerLost, Workers
 from transformer.store import Store
 
 
@@ -593,6 +593,11 @@ def test_a_training_that_another_worker_stops_says_so_and_exits_with_75(started,
     monkeypatch.setattr(Workers, "highest", lambda _, *values: (True, *values[1:]) if len(values) == 3 else values)
     assert started("train") == stage.INTERRUPTED
     assert "stopped by another worker at step 1;" in capsys.readouterr().err
+
+
+def test_a_training_that_lost_another_worker_leaves_the_error_to_the_launcher(started, monkeypatch, capsys):
+    monkeypatch.setattr(train, "lead", Mock(side_effect=WorkerLost))
+    assert (started("train"), capsys.readouterr().err) == (workers.LOST, "")
 
 
 def test_only_the_first_worker_reports_that_a_training_diverged(short):
