@@ -2,6 +2,7 @@
 
 import dataclasses
 import fcntl
+import gc
 import multiprocessing
 import os
 import shutil
@@ -65,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (not (slow[item.path] and item.get_closest_marker("xdist_group")), -slow[item.path]))
+
+
+def pytest_collection_finish() -> None:
+    """Let collections of garbage not visit what was imported. In the tests of memory, they took most of the time."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
