@@ -109,7 +109,7 @@ def test_a_model_card_has_the_scores_of_the_run(project, tmp_path):
     pytest.importorskip("pipeline.extras.export.model_card")  # an extra may be deleted
     out, unrelated = tmp_path / "out", project.root / "text/unrelated.en"
     unrelated.write_text("A file of another corpus.\n")
-    project.run("python", "-m", "pipeline.extras.export.__main__", f"models/{RUN}/average", str(out), "--format", "marian")
+    project.run("python", "-m", "pipeline.extras.export.__main__", RUN, str(out), "--format", "marian")
     unrelated.unlink()
     card = (out / "README.md").read_text(encoding="utf-8")
     for name, cell in scores(project).items():

@@ -38,6 +38,7 @@ SMALLER = {
         for name, own in DECODINGS.items()
     ),
     "    threads: 2              # CPU threads": "    threads: 1              # CPU threads",
+    "    extra_length: 50 ": "    extra_length: 10 ",
     "    threads: 2\n    attention_sentences: 3 ": "    threads: 1\n    attention_sentences: 1 ",
     "save_every_minutes: 10 ": "save_every_minutes: 0.001 ",
 }

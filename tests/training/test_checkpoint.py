@@ -277,6 +277,7 @@ def killed_at_each_change(_: int, folder: Path, config: TrainingConfig, model: M
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("forkserver")
 def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp_path, settings, training_settings):
     config = training_settings(steps=4, checkpoint_every=2, keep=1, log_every=3, patience=100)
     model = settings(N=1, dropout=0.3)

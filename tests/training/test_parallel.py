@@ -35,6 +35,8 @@ from transformer.config.reading import UserError
 from transformer.fast.graphs import Graphs
 from transformer.training import Trainer
 
+pytestmark = pytest.mark.xdist_group("forkserver")  # of which each test process would start its own
+
 
 @pytest.fixture
 def training(tmp_path):
