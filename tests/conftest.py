@@ -45,9 +45,11 @@ SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the server of tests/support/forked.py once for all processes of pytest-xdist."""
+    """Let the processes of pytest-xdist share one server of stages and be forks of another (tests/support/forked.py)."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        forked.start()
+        forked.start_for_stages()
+        place = forked.listening(forked.start(forked.OF_TESTS))
+        config.option.tx = [f"popen//python={place / forked.PROGRAM}"] * len(config.option.tx)
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of its own

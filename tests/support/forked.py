@@ -1,6 +1,6 @@
-"""Runs DVC, Snakemake and the stages as forks of a server process that has already imported their libraries.
+"""Runs DVC, Snakemake, the stages and pytest-xdist's processes as forks of servers that have imported their libraries.
 
-A fork saves one to three seconds. `run` starts a command in a fork and returns when it has ended. The fork has its own
+A fork saves one to six seconds. `run` starts a command in a fork and returns when it has ended. The fork has its own
 working directory, environment and output, like a process of its own. If it starts DVC or a module of `pipeline` by
 `python -m`, this is a fork as well. No module of the project is imported in advance, because a test may edit it.
 
@@ -25,13 +25,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-# The server's folder has its socket and a program that DVC and Snakemake run instead of Python. The program passes DVC
-# and the modules of `pipeline` to the server, and everything else to Python.
+# The server's folder has its socket and a program that DVC, Snakemake and pytest-xdist run instead of Python. The program
+# passes DVC, the modules of `pipeline` and pytest-xdist's processes to the server, and everything else to Python.
 SOCKET, PROGRAM = "socket", "python"
 SOURCE = """\
 #!{python} -IS
 import json, os, socket, sys
-if sys.argv[1:2] != ["-m"] or sys.argv[2:3] != ["dvc"] and not sys.argv[2].startswith("pipeline."):
+if sys.argv[1:3] not in (["-u", "-c"], ["-m", "dvc"]) and not "".join(sys.argv[1:3]).startswith("-mpipeline."):
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({path!r})
@@ -49,31 +49,43 @@ IMPORTED = (
     "torch torch.optim torch.distributed torch._dynamo safetensors.torch sentencepiece sacrebleu.metrics "
     "sacremoses langcodes filelock matplotlib.backends.backend_svg matplotlib.figure"
 )
+# What most files of tests import
+OF_TESTS = "torch torch._dynamo pandas scipy.stats transformers.models.marian optuna fastapi matplotlib.figure networkx"
 FOLDER = "FORKED"  # the environment variable with the folder of the server
 
 
-def start() -> None:
-    """Start a server for this process and the processes that it starts. It ends with this process."""
+def start(imported: str, **variables: str) -> Path:
+    """Start a server with these variables of the environment. It ends with this process. Returns its folder."""
     place = Path(tempfile.mkdtemp(prefix="forked-"))
     program = place / PROGRAM
     program.write_text(SOURCE.format(python=sys.executable, path=str(place / SOCKET)))
     program.chmod(0o755)
-    from transformer.config.arithmetic import VARIABLES  # not in the server, where a test may edit it
-
     left_out = ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_L2_SIZE")
-    clean = {key: value for key, value in os.environ.items() if key not in left_out} | VARIABLES
-    server = subprocess.Popen([sys.executable, __file__, place], stdin=subprocess.PIPE, env=clean)
+    clean = {key: value for key, value in os.environ.items() if key not in left_out} | variables
+    server = subprocess.Popen([sys.executable, __file__, place, imported], stdin=subprocess.PIPE, env=clean)
     assert server.stdin
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     atexit.register(server.stdin.close)
-    os.environ[FOLDER] = str(place)
+    return place
+
+
+def start_for_stages() -> None:
+    """Start the server of this process and the processes that it starts."""
+    from transformer.config.arithmetic import VARIABLES  # not in the server, where a test may edit it
+
+    os.environ[FOLDER] = str(start(IMPORTED, **VARIABLES))
 
 
 def folder() -> Path:
     """The folder of the server, which is started if necessary, once the server listens."""
     if FOLDER not in os.environ:
-        start()
-    place, ends = Path(os.environ[FOLDER]), time.monotonic() + 300
+        start_for_stages()
+    return listening(Path(os.environ[FOLDER]))
+
+
+def listening(place: Path) -> Path:
+    """Wait until the server of this folder listens."""
+    ends = time.monotonic() + 300
     while not (place / SOCKET).exists():
         assert time.monotonic() < ends, "the server has not started"
         time.sleep(0.05)
@@ -93,12 +105,13 @@ def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str], s
         return status, output.read().decode("utf-8", errors="replace")
 
 
-def serve(place: Path) -> None:
+def serve(place: Path, imported: str) -> None:
     """Fork for each request, until standard input is closed."""
     sys.path[0] = str(place)  # not this folder: a module of the tests must not hide one of a package
-    for name in IMPORTED.split():
+    for name in imported.split():
         importlib.import_module(name)
-    importlib.import_module("snakemake.cli").get_argument_parser()  # finds the plugins, for all forks
+    if "snakemake.cli" in sys.modules:
+        sys.modules["snakemake.cli"].get_argument_parser()  # finds the plugins, for all forks
     gc.freeze()  # a collection in a fork would copy the memory of all these modules
     running: dict[int, tuple[int, socket.socket]] = {}  # each fork and its connection, by the descriptor of the fork
     with socket.socket(socket.AF_UNIX) as listening:
@@ -149,7 +162,10 @@ def status_of(module: str, arguments: list[str], folder: str, environment: dict[
     sys.path[:1] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.orig_argv = [sys.executable, "-m", module, *arguments]
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if module == "-c":
+            exec(arguments[0], {})
+        else:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
         status = 0
     except SystemExit as end:
         if isinstance(end.code, str):
@@ -166,4 +182,4 @@ def status_of(module: str, arguments: list[str], folder: str, environment: dict[
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), sys.argv[2])
