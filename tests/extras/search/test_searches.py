@@ -376,7 +376,8 @@ def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     steps = params["searches"]["small"]["steps"]
     as_a_trial = {"corpus": "demo", "model": "tiny", "steps": steps, "checkpoint_every": steps, "keep": 1}
     params["runs"] = {"as-a-trial": as_a_trial}
-    one, three = plan.jobs(params, ["train@as-a-trial", "tune@small"], rate=1e10).values()
+    stages = plan.planned(params, ["train@as-a-trial", "tune@small"])
+    one, three = plan.jobs(params, stages, rate=1e10).values()
     assert three["time here"] == pytest.approx(3 * one["time here"])
 
 
