@@ -130,18 +130,21 @@ def test_only_the_tests_of_extras_import_extras():
 
 # DVC and Snakemake together
 
+SCORE = "score@demo-tiny"
+
 
 def test_an_edit_then_dvc_leaves_snakemake_nothing_and_an_earlier_commit_comes_back(project):
     assert sorted(["code", *(project.root / "work/ran").read_text().split()]) == sorted(stages(project.root))
-    assert (project.stale(), project.repro(), project.planned()) == (set(), [], [])
+    assert project.stale() == set()
     project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    assert sorted(project.repro()) == ["collect", "report", "result@demo-tiny", "score@demo-tiny"]
-    assert project.planned() == []
+    project.run("dvc", "repro", SCORE)
+    assert (project.ran(), project.planned(SCORE)) == ([SCORE], [])
     project.commit("fewer resamples")
     project.run("git", "checkout", "--quiet", "HEAD~1")
     flops = project.root / "scores/demo-tiny/flops.json"
     flops.unlink()
-    assert project.snakemake() == [], "the cache has it"
+    project.run("snakemake", "--cores", "2", SCORE, "flops@demo-tiny")
+    assert project.ran() == [], "the cache has it"
     assert project.stale() == set() and flops.exists()
 
 
@@ -197,16 +200,17 @@ def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project)
     assert now == times, "also a stamp of another user, whose times only he may set, is not changed but replaced"
 
 
-def test_results_stay_when_their_run_is_deselected_and_none_is_lost_by_a_failure(project):
+def test_results_stay_when_their_run_is_not_selected_and_none_is_lost_by_a_failure(project):
     """Their stage has an output that is neither cached nor removed (`persist`)."""
-    path, others = project.root / "results/demo-tiny.json", project.root / "results/decodings"
-    before = path.read_bytes()
-    (others / "earlier.json").write_text("{}")
-    project.edit("params.yaml", "  demo-tiny: {corpus: demo, model: quick}", "  again: {corpus: demo, model: tiny}")
-    project.snakemake()
-    assert path.read_bytes() == before and (others / "earlier.json").exists() and (path.parent / "again.json").exists()
-    path.write_text("{}")
+    other, earlier = (project.root / "results" / name for name in ("demo-tiny-h1.json", "decodings/earlier.json"))
+    assert other.read_bytes() == (ROOT / "results" / other.name).read_bytes(), "all stages have run beside it"
+    other.write_text("{}")
     assert project.stale() == {"report"}, "an edit of any result makes the report stale"
+    earlier.write_text("{}")
+    (project.root / "scores/demo-tiny/score.json").write_text("{}")
+    single = ("python", "-m", "pipeline.orchestrating.single", "collect")
+    project.run(*single, status=255, STUB_FAILS="collect")
+    assert project.ran() == ["collect"] and earlier.exists()
 
 
 NAMES = ("-h; `touch evil`", "'; touch evil; '", "../../victim")  # of runs
