@@ -26,16 +26,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 # The server's folder has its socket and a program that DVC, Snakemake and pytest-xdist run instead of Python. The program
-# passes DVC, the modules of `pipeline` and pytest-xdist's processes to the server, and everything else to Python.
+# passes these, and the modules of `pipeline`, to the server, and everything else to Python. The fork joins its process
+# group.
 SOCKET, PROGRAM = "socket", "python"
 SOURCE = """\
 #!{python} -IS
 import json, os, socket, sys
-if sys.argv[1:3] not in (["-u", "-c"], ["-m", "dvc"]) and not "".join(sys.argv[1:3]).startswith("-mpipeline."):
+FORKED = ["-u", "-c"], ["-m", "dvc"], ["-m", "snakemake"]
+if sys.argv[1:3] not in FORKED and not "".join(sys.argv[1:3]).startswith("-mpipeline."):
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({path!r})
     request = {{"module": sys.argv[2], "arguments": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+    request["group"] = os.getpgrp()
     socket.send_fds(server, [json.dumps(request).encode() + b"\\n"], [0, 1, 2])
     status = int(server.makefile().readline())
     sys.exit(status if status >= 0 else 128 - status)
@@ -92,10 +95,14 @@ def listening(place: Path) -> Path:
     return place
 
 
+def with_program(env: dict[str, str]) -> dict[str, str]:
+    """An environment in which `python` is the program of the server."""
+    return {**env, "PATH": os.pathsep.join([str(folder()), env["PATH"]])}
+
+
 def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str], stdin: int | None = None) -> tuple[int, str]:
     """Run `python -m MODULE ARGUMENTS` as a fork. Returns its exit status and its output, including standard error."""
-    path = os.pathsep.join([str(folder()), env["PATH"]])
-    request = {"module": module, "arguments": arguments, "folder": str(cwd), "environment": {**env, "PATH": path}}
+    request = {"module": module, "arguments": arguments, "folder": str(cwd), "environment": with_program(env)}
     with socket.socket(socket.AF_UNIX) as server, tempfile.TemporaryFile() as output, open(os.devnull) as nothing:
         server.connect(str(folder() / SOCKET))
         files = [nothing.fileno() if stdin is None else stdin, output.fileno(), output.fileno()]
@@ -144,6 +151,8 @@ def answered(connection: socket.socket, place: Path) -> int:
         message += connection.recv(2**16)
     request = json.loads(message)
     connection.close()
+    with contextlib.suppress(OSError):  # the group is of another session, for example
+        os.setpgid(0, request.pop("group", 0) or os.getpgrp())
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)

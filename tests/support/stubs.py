@@ -19,6 +19,7 @@ from dvc.repo import Repo
 
 from pipeline import code
 from pipeline.orchestrating.project import read_settings_once
+from tests.support import forked
 from tests.support.projects import STAGES, Project, heeding_signals
 
 AS_SCRIPT = """\
@@ -128,19 +129,22 @@ class StubProject(Project):
         self.run("snakemake", "--cores", "2")
         return self.ran()
 
-    def repro(self) -> list[str]:
-        self.run("dvc", "repro")
-        return self.ran()
-
     @contextlib.contextmanager
-    def at_work(self, *command: str) -> Iterator[subprocess.Popen]:
-        """Start a tool that works on the stage score until the block ends. The tool is then killed."""
+    def at_work(self, *command: str, forks: bool = True) -> Iterator[subprocess.Popen]:
+        """Start a tool that works on the stage score until the block ends. The tool is then killed.
+
+        With `forks`, the process in the block is not the tool itself, and cannot be sent a signal in its place.
+        """
+        started = self.command(*command, STUB_HANGS="score")
+        if forks:
+            started["args"] = (forked.folder() / forked.PROGRAM, *started["args"][1:])
+            started["env"] = forked.with_program(started["env"])
         process = subprocess.Popen(
-            **self.command(*command, STUB_HANGS="score"),
+            **started,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,
+            process_group=0,
             preexec_fn=heeding_signals,
         )
         try:

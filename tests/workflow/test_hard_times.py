@@ -34,7 +34,7 @@ from pipeline.running import devices, hardware, stage
 from pipeline.running.merges import require_all_whole
 from pipeline.settings.score_files import content
 from tests import kill_everything
-from tests.support import in_process
+from tests.support import forked, in_process
 from tests.support.projects import ROOT, with_settings, without_git
 from tests.support.refusals import refused
 from tests.support.shortened import outputs
@@ -438,7 +438,7 @@ def test_a_stage_is_run_by_its_name_and_not_forced(project):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_snakemakes_process_alone_stops_the_stages_too(project, number):
     project.edit("params.yaml", *BOOTSTRAP)
-    with project.at_work("snakemake", "--cores", "2") as process:
+    with project.at_work("snakemake", "--cores", "2", forks=False) as process:
         below = psutil.Process(process.pid).children(recursive=True)
         os.kill(process.pid, number)
         time.sleep(termination.PAUSE / 2)
@@ -462,7 +462,8 @@ def test_sighup_is_handled_as_sigint_unless_it_is_ignored(monkeypatch, handler):
 
 def test_a_reader_that_leaves_ends_a_listing_without_a_word(project):
     listing = "python -m snakemake --dry-run | true; echo ${PIPESTATUS[0]}"
-    assert project.run("bash", "-c", listing).splitlines()[-1] == str(128 + signal.SIGPIPE)
+    printed = project.run("bash", "-c", listing, PATH=forked.with_program(os.environ)["PATH"])
+    assert printed.splitlines()[-1] == str(128 + signal.SIGPIPE)
 
 
 def test_without_git_one_line_says_what_to_do_and_a_repository_around_the_folder_is_enough(built, tmp_path):

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from pipeline import code
 from pipeline.orchestrating.project import require_declared
 from pipeline.settings.params import load
+from tests.support import forked
 from tests.support.projects import ROOT, STAGES, module_of
 from tests.support.refusals import refused
 
@@ -257,8 +258,12 @@ def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(built, tmp_path):
 def test_make_runs_what_the_readme_names(project):
     for name in ("Makefile", "README.md", "pyproject.toml", "constraints.txt", "constraints-cuda.txt"):
         shutil.copy2(ROOT / name, project.root / name)
-    (project.root / ".venv").mkdir()
+    bin = project.root / ".venv/bin"
+    bin.mkdir(parents=True)
     (project.root / ".venv/installed").touch()  # make then uses the environment of these tests
+    (bin / "snakemake").write_text('#!/bin/sh\nexec python -m snakemake "$@"\n')
+    (bin / "snakemake").chmod(0o755)
+    (bin / "python").symlink_to(forked.folder() / forked.PROGRAM)
     shutil.rmtree(project.root / "reports")
     make = ("make", "CORES=99")
     assert "[1/1] report" in project.run(*make, "reproduce")
