@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Expected: repetition_penalty makes tokens less likely that the model has already generated, so it does not hold back </s> in a sentence
 #   that has not ended.
-# Happens: BART, M2M100 and NLLB start the decoder with </s>, which then counts as generated: from the first token on, the penalty
-#   falls on the end of the sentence too. Translations become longer or do not end. With `prompt_ignore_length=1`, which generate() does
-#   not set, the same penalty leaves </s> alone. The model here is a toy with random weights.
+# Happens: BART starts the decoder with </s>, which then counts as generated: from the first token on, the penalty falls on the end of
+#   the sentence too. Translations become longer or do not end. With `prompt_ignore_length=1`, which generate() does not set, the same
+#   penalty leaves </s> alone. The model here is a toy with random weights.
 # Versions: transformers 5.24.0, torch 2.13.0. Date: 2026-11-30.
 # Source: https://huggingface.co/docs/transformers/internal/generation_utils (RepetitionPenaltyLogitsProcessor: previous tokens, of
 #   decoder-only models also the prompt) and https://huggingface.co/docs/transformers/model_doc/bart (decoder_start_token_id).

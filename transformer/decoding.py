@@ -58,14 +58,17 @@ def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> D
     """The settings with the values that `precision: auto` and `batch_tokens: 0` stand for with this device and model.
 
     With smaller batches, a GPU waits for its host, and the short operations of a small model use a CPU poorly. A wider
-    model needs more memory for each token. Where portable arithmetic is set, it has the precision of a portable process,
-    also if this process is none.
+    model needs more memory for each token.
     """
     tokens = config.batch_tokens or (on_gpu(device) if device.type == "cuda" else min(max(2**21 // d_model, 4096), 16384))
-    of_portable = (config.arithmetic, device.type) == ("portable", "cpu")
-    precision: Any = "float32" if of_portable else precision_of(config.precision, device)  # a value of the setting
+    precision: Any = precision_with(config.arithmetic, config.precision, device)  # a value that the setting may have
     arithmetic: Any = "portable" if device.type == "cpu" and portable() else "native"  # of this process
     return dataclasses.replace(config, precision=precision, arithmetic=arithmetic, batch_tokens=tokens)
+
+
+def precision_with(arithmetic: str, precision: str, device: torch.device) -> str:
+    """The precision for these settings. Portable arithmetic on a CPU has float32, also if this process is not portable."""
+    return "float32" if (arithmetic, device.type) == ("portable", "cpu") else precision_of(precision, device)
 
 
 def on_gpu(device: torch.device) -> int:

@@ -134,13 +134,11 @@ def rate_of_product(params: Mapping[str, Any], configs: Iterable[TrainingConfig]
     import torch
 
     from pipeline.running.hardware import torch_device
-    from transformer.device import precision_of
+    from transformer.decoding import precision_with
 
     device, measured = torch_device(machine(params), threads=params["base"]["training"]["threads"]), dict[str, float]()
     size = 4096 if device.type == "cuda" else 1024
-    of_portable = "float32" if device.type == "cpu" else "auto"
-    settings = {of_portable if config.arithmetic == "portable" else config.precision for config in configs}
-    for precision in {precision_of(each, device) for each in settings}:
+    for precision in {precision_with(config.arithmetic, config.precision, device) for config in configs}:
         matrix, best = torch.ones(size, size, dtype=getattr(torch, precision), device=device), 0.0
         for _ in range(10):
             started = time.perf_counter()
@@ -187,11 +185,11 @@ def table(jobs: Mapping[str, Job]) -> list[str]:
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    kinds = {"train": "runs"} | {block.trains: name for name, block in STUDY.items() if block.trains}
     if arguments.study:
         settings = with_studies(params)
         check_study(settings, arguments.study)
         params = {**params, **study(settings, arguments.study)}
+        kinds = {"train": "runs"} | {block.trains: name for name, block in STUDY.items() if block.trains}
         todo = [f"{kind}@{name}" for kind, block in kinds.items() for name in params[block]]
         last = "All of the study is counted, whether or not DVC has its results."
     else:

@@ -35,7 +35,7 @@ from transformer.config.reading import UserError
 from transformer.fast.graphs import Graphs
 from transformer.training import Trainer
 
-pytestmark = pytest.mark.xdist_group("forkserver")  # of which each test process would start its own
+pytestmark = pytest.mark.xdist_group("forkserver")  # one test process, since each one would start its own fork server
 
 
 @pytest.fixture
