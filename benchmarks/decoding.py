@@ -33,7 +33,7 @@ from sacrebleu.metrics import BLEU
 from benchmarks import record
 from benchmarks.record import Table
 from benchmarks.training import marian
-from benchmarks.turns import Turn, take_turns
+from benchmarks.turns import Entrant, Turn, take_turns
 from pipeline.running import stage
 from pipeline.running.hardware import keep_freed
 from pipeline.settings.params import load, section
@@ -194,7 +194,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
         for system, precision in [*chosen, ("CTranslate2", "int8")]
     }
     given = arguments.shape or arguments.model, sources
-    makers = {name: (task[0] == "ours", translated, (*given, *task)) for name, task in tasks.items()}
+    makers = {name: Entrant(task[0] == "ours", translated, (*given, *task)) for name, task in tasks.items()}
     turns = take_turns(makers, arguments.rounds)
     rows = []
     for name, found in turns.results.items():

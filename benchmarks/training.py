@@ -1,9 +1,10 @@
 """Training speed on a CPU compared with other libraries, on the same batches and in turns.
 
-    python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--record NAME]
+    python -m benchmarks.training [--shape tiny|base|big ...] [--precision float32] [--rounds 5] [--record NAME]
 
 Each system has its own process. The first row of the table trains as pipeline.train does with `batching: by_length`.
 Exception: in bfloat16, pipeline.train pads its batches to fewer shapes (`rounded`), which repeated batches do not need.
+The row "portable" trains so, too, in float32 with `arithmetic: portable`.
 Ours keeps the memory that it frees, as pipeline.train does. `torch.nn.Transformer` is measured with the default of the
 C library, as a user would run it, and also with freed memory kept. The columns are:
 
@@ -12,8 +13,8 @@ C library, as a user would run it, and also with freed memory kept. The columns 
 
 torch.nn.Transformer also applies `dropout` to the attention weights and after the ReLU.
 
-The row of a library that is not installed (`pip install transformers`) shows a dash and the reason. The precision and
-the threads are those of params.yaml. benchmarks.gpu measures the speed on a GPU.
+The row of a library that is not installed (`pip install transformers`) shows a dash and the reason. The threads, and
+the precision unless it is given, are those of params.yaml. benchmarks.gpu measures the speed on a GPU.
 """
 
 import argparse
@@ -27,14 +28,17 @@ from torch import Tensor, nn
 
 from benchmarks import record
 from benchmarks.record import Table
-from benchmarks.turns import Turn, take_turns
+from benchmarks.turns import Entrant, Turn, take_turns
 from benchmarks.workload import random_pairs
 from pipeline.running import stage
 from pipeline.running.hardware import keep_freed
 from pipeline.settings.params import load, section
 from transformer import fast
+from transformer.arithmetic import make_portable
 from transformer.batch import Batch
+from transformer.config.arithmetic import VARIABLES
 from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.data import Batches
@@ -122,6 +126,7 @@ class System(NamedTuple):
     loss: Callable[..., Tensor] | None = None  # of a model, a batch and the label smoothing
     layout: Layout = padded
     kept: bool = False  # the process keeps the memory that it frees
+    portable: bool = False
 
 
 def ours(config: ModelConfig, vocabulary: int) -> Transformer:
@@ -131,6 +136,7 @@ def ours(config: ModelConfig, vocabulary: int) -> Transformer:
 TORCH = System(TorchTransformer, torch_loss)
 SYSTEMS = {
     "ours, padded": System(ours, kept=True),
+    "ours, padded, portable": System(ours, kept=True, portable=True),
     "ours, packed": System(ours, layout=packed, kept=True),
     "torch.nn.Transformer": TORCH,
     "torch.nn.Transformer, freed memory kept": TORCH._replace(kept=True),
@@ -138,11 +144,13 @@ SYSTEMS = {
 }
 
 
-def trained(chosen: tuple[System, str, int]) -> Turn:
-    """A pass of a system over its batches: the system, the shape of the model and the number of steps."""
-    system, shape, steps = chosen
+def trained(chosen: tuple[System, str, int, str | None]) -> Turn:
+    """A pass of a system over its batches: the system, the shape of the model, the number of steps and the precision."""
+    system, shape, steps, precision = chosen
     if system.kept:
         keep_freed()
+    if system.portable and (reason := make_portable()):
+        raise UserError(f"arithmetic: portable is not possible here: {reason}")
     tokens, vocabulary = SIZES[shape]
     config = section(load(), "models", shape, "training", TrainingConfig)
     torch.set_num_threads(config.threads)
@@ -154,7 +162,8 @@ def trained(chosen: tuple[System, str, int]) -> Turn:
     sums = [of_pairs.sums(each) for each in numbers]
     real = sum(each["source_tokens"] + each["target_tokens"] for each in sums)
     batches = [system.layout(pairs, each) for each in numbers]
-    precision, optimiser = precision_of(config.precision, CPU), adam(model.parameters(), config)
+    chosen_precision = "float32" if system.portable else precision or config.precision
+    precision, optimiser = precision_of(chosen_precision, CPU), adam(model.parameters(), config)
     optimiser.param_groups[0]["lr"] = 1e-4
     own = Step(new_state(model, config, CPU), config, CPU, precision) if isinstance(model, Transformer) else None
 
@@ -178,8 +187,10 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
     load()  # refuses a missing params.yaml before the processes start
     first, *_ = SYSTEMS
     for shape in arguments.shape:
+        given = shape, arguments.steps, arguments.precision
         chosen = {
-            name: (system.loss is None, trained, (system, shape, arguments.steps)) for name, system in SYSTEMS.items()
+            name: Entrant(system.loss is None, trained, (system, *given), VARIABLES if system.portable else {})
+            for name, system in SYSTEMS.items()
         }
         turns = take_turns(chosen, arguments.rounds)
         rows = [[shape, name, turns.speed(name), turns.ratio(first, name)] for name in turns.speeds]
@@ -190,6 +201,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Table]:
 if __name__ == "__main__":
     parser = stage.parser("benchmarks.training", __doc__)
     parser.add_argument("--shape", nargs="+", choices=SIZES, default=["tiny", "base"])
+    parser.add_argument("--precision", choices=("float32", "bfloat16"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2)
     record.run(measure, parser)

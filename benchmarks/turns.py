@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from operator import truediv
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 # How often a waiting thread of OpenMP spins: ours as in the stages, those of other libraries as libgomp's default, if
 # there are no more threads than CPUs.
@@ -16,6 +17,18 @@ SPINS = {True: os.environ["GOMP_SPINCOUNT"], False: "300000"}
 
 Turn = Callable[[], tuple[int, Any]]
 """Takes one turn. Returns the number of tokens that it processed, and its result."""
+
+
+class Entrant(NamedTuple):
+    """A system: whether it is ours, what makes its turn of which argument, and the variables of its process.
+
+    One of others may fail at its start, for example if its library is not installed.
+    """
+
+    ours: bool
+    make: Callable[..., Turn]
+    argument: Any
+    variables: Mapping[str, str] = {}
 
 
 class Turns(NamedTuple):
@@ -50,19 +63,16 @@ def timed() -> tuple[float, Any]:
     return tokens / (time.perf_counter() - started), result
 
 
-def take_turns(systems: Mapping[str, tuple[bool, Callable[..., Turn], Any]], rounds: int) -> Turns:
-    """Let the systems take turns. Each is given by whether it is ours, and by what makes its turn of which argument.
-
-    A system of others may fail at its start, for example if its library is not installed.
-    """
+def take_turns(systems: Mapping[str, Entrant], rounds: int) -> Turns:
+    """Let the systems take turns."""
     turns = Turns({}, {}, {})
     processes: dict[str, ProcessPoolExecutor] = {}
     with ExitStack() as stack:
-        for name, (ours, make, argument) in systems.items():
-            os.environ["GOMP_SPINCOUNT"] = SPINS[ours]  # OpenMP reads it at the start of the process
+        for name, (ours, make, argument, variables) in systems.items():
             process = stack.enter_context(ProcessPoolExecutor(1, multiprocessing.get_context("spawn")))
-            try:
-                process.submit(begin, make, argument).result()
+            try:  # libraries read the variables at the start of the process
+                with patch.dict(os.environ, variables, GOMP_SPINCOUNT=SPINS[ours]):
+                    process.submit(begin, make, argument).result()
                 processes[name], turns.speeds[name] = process, []
             except Exception as error:  # a failure of another library must not hide the other rows
                 if ours:
