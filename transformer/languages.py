@@ -7,10 +7,10 @@ import re
 CODES = (
     "af afr, ar ara arb, be bel, bg bul, bn ben, bs bos, ca cat, cdo, cjy, cs ces cze, da dan, de deu ger, el ell gre, en "
     "eng, es spa, et est ekk, eu eus baq, fi fin, fo fao, fr fra fre, ga gle, gan, gu guj, hak, hi hin, hr hrv scr, hsn, "
-    "hu hun, id ind in, is isl ice, it ita, ja jpn, kn kan, ko kor, lb ltz, lt lit, lv lav lvs, lzh, mk mkd mac, ml mal, "
-    "mr mar, ms msa may zsm, nan, nb no nob nor, ne nep npi, nl nld dut, nn nno, pa pan, pl pol, pt por, ro ron rum mo "
-    "mol, ru rus, sk slk slo, sl slv, sr srp scc sh cnr, sv swe, sw swa swh, ta tam, te tel, tr tur, uk ukr, vi vie, wuu, "
-    "yue, zh zho chi cmn"
+    "hu hun, hy hye arm, id ind in, is isl ice, it ita, ja jpn, kn kan, ko kor, lb ltz, lt lit, lv lav lvs, lzh, mk mkd "
+    "mac, ml mal, mr mar, ms msa may zsm, nan, nb no nob nor, ne nep npi, nl nld dut, nn nno, pa pan, pl pol, pt por, ro "
+    "ron rum mo mol, ru rus, sk slk slo, sl slv, sr srp scc sh hbs cnr, sv swe, sw swa swh swc, ta tam, te tel, tr tur, "
+    "uk ukr, vi vie, wuu, yue, zh zho chi cmn"
 )
 LANGUAGES = {code: codes.split()[0] for codes in CODES.split(", ") for code in codes.split()}
 

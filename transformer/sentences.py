@@ -15,8 +15,8 @@ from functools import cache
 from itertools import islice
 from unicodedata import category
 
-from transformer import languages
 from transformer.abbreviations import CLOSING, EVERYWHERE, SAME, WORDS
+from transformer.languages import language_of
 
 # Between two lines, at the beginning and at the end: line breaks, white space, and marks of lists, titles and quotes
 LINE = r"(?<!\s)((?:^|\s*[\n\r\v\f\x85\u2028\u2029])\s*(?:(?:[-–—*+•‣◦▪>]|\[[ xX]\]|#{1,6}|\d{1,3}%s)\s+)*|\s+$)"
@@ -47,13 +47,6 @@ ARTICLES = {"čl", "st", "чл", "ст"}  # have ordinals in Croatian and Serbia
 YEAR_FIRST = re.compile("hu|ko")  # dates such as 2020. 05. 03.
 VOWELLESS = re.compile("cs|sk|sl|hr|sr|bs|mk|bg")
 UNSPACED = re.compile("zh|yue|wuu|lzh|nan|hak|gan|hsn|cjy|cdo|ja")
-CODES = {"arm": "hy", "hye": "hy", "hbs": "sr", "swc": "sw"}  # which only the rules here need (ISO 639, CLDR)
-
-
-def language_of(code: str) -> str:
-    """The language of a code as in transformer/languages.py, whose codes are those that also decide in a training."""
-    found = languages.language_of(code)
-    return CODES.get(found, found)
 
 
 @cache

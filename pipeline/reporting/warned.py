@@ -38,6 +38,7 @@ OF_PARTS = {
 OF_ROWS = {
     "variants": "with several texts for a language; that of the code in `languages` is used, else the first",
     "below": "with a score below `least` left out",
+    "incomplete": "without a text for one of the languages left out",
 }
 LARGE = 0.1  # a larger share of pairs left out is shown before everything else
 

@@ -39,7 +39,8 @@ def collect(
 
     `read` and `kept` are numbers of pairs, `dropped` those left out by reason. `swapped`, `segmented` and `named` are the
     numbers of the parts, from 1, whose sides look swapped, are in pieces already, or begin with names of columns.
-    `variants` is the number of rows with several texts for a language, `below` that of those with too low a score.
+    `variants` is the number of rows with several texts for a language. Left out are `below`, the number of those with too
+    low a score, and `incomplete`, that of those without a text for one.
 
     Raises UserError if a file cannot be obtained or is damaged, or if two sides have different numbers of lines.
     """
@@ -51,7 +52,7 @@ def collect(
             parts = [append(part, archives, languages, fetcher, files) for part in sets[name]]
         read, noted = sum(pairs for pairs, _ in parts), sum((noted for _, noted in parts), Counter[str]())
         of_parts = {kind: [at for at, (_, own) in enumerate(parts, 1) if own[kind]] for kind in ("segmented", "named")}
-        of_rows = {kind: noted[kind] for kind in ("variants", "below")}
+        of_rows = {kind: noted[kind] for kind in ("variants", "below", "incomplete")}
         suspects = [at for at, (_, own) in enumerate(parts, 1) if own["swapped"]]
         counts[name] = {"read": read, "kept": read, "swapped": suspects}
         counts[name] |= {kind: found for kind, found in {**of_parts, **of_rows}.items() if found}

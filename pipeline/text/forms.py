@@ -108,14 +108,18 @@ def pairs(
     """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target.
 
     If a row has several variants of a language, the one with the very code is taken, otherwise the first that is not empty.
-    The number of these rows is said on stderr, and added to `noted`.
+    A unit without one of the languages and a row with a null are left out. The numbers of these are said on stderr, and
+    added to `noted`.
     """
-    several, variants = 0, dict[str, None]()
+    several, incomplete, variants = 0, 0, dict[str, None]()
     require_form(path, form)
     for number, names, texts in ROWS[form](path, languages, encoding):
         try:
             has = [isinstance(text, str | bytes) and text.strip() for text in texts]
             sides = [list(filter(has.__getitem__, places)) or places for places in named(names, languages)]
+            if not texts or (sides and None in (texts[at] for at, *_ in sides)):
+                incomplete, noted["incomplete"] = incomplete + 1, noted["incomplete"] + 1
+                continue
             source, target = (line(texts[at]) for at, *_ in sides)
         except (AttributeError, ValueError):  # no such columns, no text, half of a surrogate pair
             held = repr(dict(zip(names, texts)))[:99]
@@ -127,6 +131,8 @@ def pairs(
     if several:
         said = f"{path}: {several:,} rows or units have several texts for one language ({', '.join(variants)})"
         say(f"{said}; the one with the code in `languages` is used, otherwise the first that is not empty")
+    if incomplete:
+        say(f"{path}: {incomplete:,} rows or units have no text for {' or '.join(languages)}, and are left out")
 
 
 def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
@@ -159,11 +165,11 @@ def columns(names: Sequence[str], languages: Languages) -> list[list[int]]:
     return [] if any(len({tag(names[at]) for at in side}) < len(side) for side in found) else found
 
 
-def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbers and the content of the lines of a file that are not empty."""
+def filled(path: Path, encoding: str | None, blank: bytes | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers and the content of the lines of a file that have more than `blank` characters or white space."""
     with unpacked(path) as stream:
         for number, row in enumerate(lines_of(utf8(stream, encoding), path), 1):
-            if row.strip():
+            if row.strip(blank):
                 yield number, row.removesuffix(b"\r")
 
 
@@ -174,7 +180,7 @@ def table_rows(path: Path, encoding: str | None) -> Iterator[tuple[int, list[byt
     spreadsheets write them, those with a quotation mark, which is doubled.
     """
     width, plain, all_quoted, doubled = 0, False, True, False
-    for number, row in filled(path, encoding):
+    for number, row in filled(path, encoding, b" \r"):  # a row of tabs has empty cells
         cells = row.split(b"\t")
         width = width or len(cells)
         if len(cells) != width:
@@ -254,7 +260,10 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
 
 
 def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
-    """Yield the segments that are not empty of the units that have both languages. `en` stands for en-US, too."""
+    """Yield the segments that are not empty of each unit, and none for a unit without both languages.
+
+    `en` stands for en-US, too.
+    """
     parser: Any = XMLPullParser(("start", "end"))
     body, seen, since, units = Element("body"), dict[str, None](), 0, 0
     with unpacked(path) as stream:
@@ -271,8 +280,7 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
                         unit = [variant for variant in map(segment, element.iter("tuv")) if variant[1].strip()]
                         names = [code for code, _ in unit]
                         seen |= dict.fromkeys(names)
-                        if named(names, languages):
-                            yield units, names, [content for _, content in unit]
+                        yield units, names, [content for _, content in unit] if named(names, languages) else []
                         body.clear()  # of the units that were read
                         since = 0
                 refuse_long(since, path)

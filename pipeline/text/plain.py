@@ -44,7 +44,7 @@ MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF
 MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
 # ISO 2022 writes Chinese, Japanese and Korean in 7 bits, between these sequences
 SHIFTED = re.compile(rb"\x1b\$[@-B(][^\x1b\n]+\x1b\(|\x0e[^\x0f\n]+\x0f")
-# Marks of pieces, which ordinary text has not, and how to undo them
+# Marks of pieces, and of words of languages that are written without such marks, and how to undo them
 PIECES = {
     r"(^|\s)▁": "sed 's/ //g; s/▁/ /g'",
     r"\S@@(\s|$)": "sed -E 's/@@( |$)//g'",
@@ -54,6 +54,9 @@ PIECES = {
     r"\S￭|￭\S": "sed -E 's/ ?￭ ?//g'",
     r"\S</w>(\s|$)": "sed 's/ //g; s|</w>| |g'",
     r"(^|\s)Ġ\w": "sed 's/ //g; s/Ġ/ /g'",
+    r"(^|\s)(?=\S*[^\x00-\x7f])[^\W\d_]+(_[^\W\d_]+)+(\s|$)": "sed 's/_/ /g'",  # Vietnamese words
+    # Chinese or Japanese words: five short ones, as subtitles have spaces between clauses
+    r"( [、-鿿]{1,3}){5} ": r"perl -CSD -pe 's/(?<=[\x{3001}-\x{9fff}]) (?=[\x{3001}-\x{9fff}])//g'",
 }
 ENOUGH = 0.1  # the share of lines with a mark
 # What the first row of a table, or the first line of a text, says if it names columns; and the names of languages

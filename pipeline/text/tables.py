@@ -27,7 +27,8 @@ def chosen_pairs(path: Path, part: Part, noted: Counter[str]) -> Iterator[tuple[
             places = [place(column, named, path) for column in wanted]
             if any(isinstance(column, str) for column in wanted):
                 continue
-        if part.least is not None and score(cells[places[2]], f"{path}: row {number:,}, column {part.score}") < part.least:
+        where = f"{path}: row {number:,}, column {part.score}"
+        if part.least is not None and any(cells) and score(cells[places[2]], where) < part.least:
             below, noted["below"] = below + 1, noted["below"] + 1
             continue
         yield line(cells[places[0]]), line(cells[places[1]])
