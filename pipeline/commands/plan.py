@@ -38,8 +38,8 @@ from transformer.config.training import TrainingConfig
 # of a token, and the operations per second
 PAPER = (19.077778, 20.292603), (2.258477e13, 3.044159e13)
 
-# (operations of a training) / (operations of a product in the same time): 0.63 to 0.77 and 0.29 to 0.48 on one core of an
-# AMD EPYC with AMX, for the models `tiny`, `small` and `base`
+# (operations of a training) / (operations of a product in the same time): 0.63 to 0.77 and 0.29 to 0.48 on one core of a
+# CPU with units for bfloat16, for the models `tiny`, `small` and `base`
 OF_PRODUCT = {"float32": 0.6, "bfloat16": 0.3}
 TYPICAL = (27.0, 29.0)  # pieces of the source and the target of a WMT14 pair (benchmarks/workload.py)
 DEV = 3000  # pairs of the dev set, as in newstest2013

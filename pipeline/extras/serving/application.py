@@ -169,9 +169,9 @@ def invalid(request: Request, error: RequestValidationError) -> HTTPException:
     # FastAPI refuses other types. A page of another site cannot send JSON without asking first, which the server refuses.
     if not re.fullmatch(r"application/(.+\+)?json", kind.partition(";")[0].strip().lower()):
         return HTTPException(415, f"Content-Type is {kind[:80]!r}; application/json is expected")
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types
-    return HTTPException(422, f"{place[:80]}: {first['msg']}")
+    found = max(error.errors(), key=lambda each: len(each["loc"]))  # text.1 of a list, and not that it is no string
+    place = ".".join(str(part) for part in found["loc"] if "[" not in str(part))  # without pydantic's names of types
+    return HTTPException(422, f"{place[:80]}: {found['msg']}")
 
 
 def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:

@@ -266,6 +266,7 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("translate", {"text": ["one"] * 41}, 413, "41 texts; at most 40"),
         ("translate", {"text": "x" * 70_000}, 413, "longer than 65,536 bytes"),
         ("translate", {"text": 5}, 422, "text"),
+        ("translate", {"text": ["one", 5]}, 422, "text.1: "),
         ("translate", {}, 422, "text: Field required"),
         ("translate", {"text": "one", "beam": 9}, 422, "beam: Extra"),
         ("translate", b"{", 422, "JSON"),
