@@ -91,6 +91,21 @@ def test_a_byte_order_mark_is_no_text_and_another_form_is_named(shell):
         refused(shell(data), said, 0)
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("the c@@ at sat", "marks of pieces"),
+        ("the cat\tdie Katze", "standard input is a table with tabs; its lines"),
+        ('{"en": "the cat"}', "standard input is a JSON file; its lines"),
+        ('<seg id="1">the cat</seg>', "standard input is an .sgm file; its lines"),
+        ('<a>the "cat" | sat', ""),
+    ],
+)
+def test_lines_in_pieces_or_of_another_form_are_translated_with_a_warning(shell, line, said):
+    status, out, err = shell(f"{line}\n".encode() * 3)
+    assert (status, out.count(b"\n")) == (None, 3) and said in err and err.count("\n") == bool(said)
+
+
 @pytest.mark.parametrize("most", [2, 1024])
 def test_a_line_that_is_not_utf_8_is_refused_by_its_number_after_the_lines_before(shell, monkeypatch, most):
     monkeypatch.setattr(translate, "BLOCK", most)

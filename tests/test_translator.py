@@ -94,11 +94,11 @@ def test_the_first_text_of_which_a_part_may_be_missing_is_warned_about_once(tran
     assert [each.filename for each in said] == [__file__]
     limited = Path(shutil.copytree(folder, tmp_path / "limited"))
     write_json(limited / SETTINGS, read_json(limited / SETTINGS) | {"max_length": 6})
-    fresh = Translator.load(limited)
     expected = r"^line 1 has a sentence of \d+ pieces, and the model was trained on at most 5$"
-    with pytest.warns(UserWarning, match=expected) as said:
-        fresh(" ".join(LINES), split=True)
-    assert [each.filename for each in said] == [__file__]
+    for split in (True, False):  # a sentence that no division shortens
+        with pytest.warns(UserWarning, match=expected) as said:
+            Translator.load(limited)(" ".join(LINES), split=split)
+        assert [each.filename for each in said] == [__file__]
 
 
 def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(translate):
@@ -109,6 +109,8 @@ def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(t
     assert translate(long, split=True, **few) == " ".join(parts)
     with refused("line 1 has ", "pieces, and a batch takes ", "split=True"):
         translate(long, **few)
+    with refused("line 1 has ", "divide this sentence"):
+        translate(" ".join(LINES * 2), **few)
     with refused("split joins translations; it is not possible with n_best"):
         translate(long, split=True, n_best=0)
     with refused("line 3 has a sentence of ", "divide this sentence"):

@@ -25,7 +25,7 @@ from functools import partial
 
 from pipeline.running import stage
 from pipeline.running.models import NAMED, STEP, translator_of
-from pipeline.text.plain import unmarked
+from pipeline.text.plain import notice_form, unmarked
 from transformer.config.reading import UserError
 from transformer.files import naming
 from transformer.sentences import Divided
@@ -115,6 +115,7 @@ def work(translator: Translator, arguments: argparse.Namespace) -> None:
     for block in blocks(sys.stdin.fileno(), most):
         if not done:
             block[0] = unmarked(block[0], "standard input")
+            notice_form(b"\n".join(block), "standard input")
         for text in translated(translator, block, done, arguments):
             sys.stdout.buffer.write(f"{text}\n".encode())
             sys.stdout.buffer.flush()

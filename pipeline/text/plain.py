@@ -108,6 +108,14 @@ def notice(beginning: bytes, label: str) -> bool:
     return found
 
 
+def notice_form(beginning: bytes, label: str) -> None:
+    """Say on stderr if a text whose lines are taken as they stand is not plain, or is in pieces."""
+    found = [said.partition(";")[0] for pattern, said in OTHERS.items() if re.match(pattern, beginning, re.IGNORECASE)]
+    if form := "an .sgm file" if re.match(SGM, beginning, re.IGNORECASE) else next(iter(found), None):
+        say(f"{label} is {form}; its lines are taken as they stand")
+    notice(beginning, label)
+
+
 def notice_names(beginnings: Sequence[bytes], label: str, languages: Sequence[str]) -> bool:
     """Return whether the first line of each side names a column instead of being a sentence. If so, say it on stderr."""
     first = [beginning.partition(b"\n")[0].decode(errors="ignore") for beginning in beginnings]

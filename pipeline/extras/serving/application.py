@@ -169,9 +169,14 @@ def invalid(request: Request, error: RequestValidationError) -> HTTPException:
     # FastAPI refuses other types. A page of another site cannot send JSON without asking first, which the server refuses.
     if not re.fullmatch(r"application/(.+\+)?json", kind.partition(";")[0].strip().lower()):
         return HTTPException(415, f"Content-Type is {kind[:80]!r}; application/json is expected")
-    found = max(error.errors(), key=lambda each: len(each["loc"]))  # text.1 of a list, and not that it is no string
-    place = ".".join(str(part) for part in found["loc"] if "[" not in str(part))  # without pydantic's names of types
-    return HTTPException(422, f"{place[:80]}: {found['msg']}")
+    found = error.errors()
+    # Without pydantic's names of types. The longest is text.1 of a list, and not that it is no string.
+    places = [".".join(str(part) for part in each["loc"] if part != "str" and "[" not in str(part)) for each in found]
+    place = max(places, key=len)
+    said = " or ".join(dict.fromkeys(each["msg"] for each, own in zip(found, places) if own == place))
+    if found[places.index(place)]["type"] == "extra_forbidden":
+        said += f"; the keys are {', '.join((Search if request.url.path.endswith('/trace') else Translate).model_fields)}"
+    return HTTPException(422, f"{place[:80]}: {said}")
 
 
 def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
