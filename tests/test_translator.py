@@ -194,6 +194,7 @@ def test_a_translation_begins_with_a_forced_prefix_and_has_its_score(translate):
     for space in (" ", "\n", "\t\u00a0", "\u200b \u00ad"):  # around words and between them
         prefixes = [space.join(["", *text.split()[:2], ""]) for text in greedy]
         assert translate(LINES, beam=1, prefix=prefixes) == greedy
+    assert translate(LINES[0], prefix="die&nbsp;Katze") == translate(LINES[0], prefix="die Katze"), "as the training text"
     assert translate(LINES[0], prefix="die Katze " * 60).startswith("die Katze die Katze"), "beyond the limit of length"
 
 
@@ -220,6 +221,7 @@ TWO = ["one", "two"]
     [
         (TWO, {"prefix": ["a"]}, "prefix: ['a'] is not possible; a text, or a list with a text for each line"),
         (TWO, {"prefix": "a\ud800"}, "prefix: 'a\\ud800' is not possible; a text, or"),
+        (TWO, {"min_lenght": 3}, "min_lenght: unknown key; did you mean 'min_length'?"),
         (TWO, {"prefix": 3}, "prefix: 3 is not possible"),
         (TWO, {"min_length": True}, "min_length: True is not possible; a whole number from 0 to 4,096"),
         (TWO, {"min_length": -1}, "min_length: -1 is not possible; a whole number from 0 to 4,096"),

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
@@ -21,7 +22,7 @@ from transformer.alignment import WeightsOf, attention_weights_of, links, words_
 from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model, read_settings
 from transformer.cleaning import cleaner
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, read, read_saved, require, shown
+from transformer.config.reading import UserError, read, read_saved, require, shown, unknown
 from transformer.config.text import TEXT, TextConfig
 from transformer.config.vocabulary import BOS, EOS, UNK
 from transformer.decoders.beam import Beam
@@ -60,15 +61,15 @@ class Translator(Sources):
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config, self.model.config.d_model)
-        self.clean: Callable[[str], str] = lambda text: text
+        self.clean = self.clean_prefix = lambda text: text
         self.languages = self.text_config.languages if self.text_config else ("", "")
         if text := self.text_config:
             switches = {"entities": text.entities, "nfc": text.nfc, "punctuation": text.punctuation}
-            self.clean = cleaner(**switches, language=self.languages[0])
+            self.clean, self.clean_prefix = (cleaner(**switches, language=code) for code in self.languages)
         self.decoders = [model_in(self.config.precision, model) for model in (self.model, *self.others)]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key not in ("clean", "decoders")}
+        return {key: value for key, value in vars(self).items() if key not in ("clean", "clean_prefix", "decoders")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -161,6 +162,9 @@ class Translator(Sources):
         """
         if not isinstance(text, Iterable) or isinstance(text, NO_TEXTS) or hasattr(text, "columns"):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
+        for key in settings.keys() - vars(self.config).keys():
+            options = [name for name, each in signature(self.__call__).parameters.items() if each.kind is each.KEYWORD_ONLY]
+            raise UserError(unknown(key, [*options, *vars(self.config)], "the settings of decoding"))
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         if split and (prefix or min_length):
             raise UserError("prefix and min_length apply to one sentence; they are not possible with split")
@@ -182,7 +186,8 @@ class Translator(Sources):
         prefixes = [prefix] * count if isinstance(prefix, str) else prefix
         valid = isinstance(prefixes, (list, tuple)) and len(prefixes) == count and all(map(is_text, prefixes))
         require(valid, "prefix", prefix, "a text, or a list with a text for each line, is expected")
-        ids = self.encode([" ".join(one_line(each).split()) for each in prefixes]) if any(prefixes) else ()
+        clean = [" ".join(one_line(one_line(each, self.clean_prefix)).split()) for each in prefixes]
+        ids = self.encode(clean) if any(prefixes) else ()
         known, most = not any(UNK in each for each in ids), self.longest
         require(known, "prefix", prefix, "characters that the vocabulary has are expected")
         require(max(map(len, ids), default=0) <= most, "prefix", prefix, f"at most {most:,} pieces are expected")

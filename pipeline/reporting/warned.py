@@ -36,7 +36,7 @@ OF_PARTS = {
     "named": "the first line of part {} seems to name columns",
 }
 OF_ROWS = {
-    "variants": "with several texts for a language; that of the code in `languages` is used, else the first",
+    "variants": "with several texts for a language; that of the code in `languages`, else of the usual script, is used",
     "below": "with a score below `least` left out",
     "incomplete": "without a text for one of the languages left out",
 }

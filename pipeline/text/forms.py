@@ -107,7 +107,8 @@ def pairs(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target.
 
-    If a row has several variants of a language, the one with the very code is taken, otherwise the first that is not empty.
+    If a row has several variants of a language, the one with the very code is taken, otherwise the first that is not empty,
+    those in the usual script first.
     A unit without one of the languages and a row with a null are left out. The numbers of these are said on stderr, and
     added to `noted`.
     """
@@ -130,7 +131,7 @@ def pairs(
         yield source, target
     if several:
         said = f"{path}: {several:,} rows or units have several texts for one language ({', '.join(variants)})"
-        say(f"{said}; the one with the code in `languages` is used, otherwise the first that is not empty")
+        say(f"{said}; the one with the code in `languages` is used, otherwise the first with text, by the usual script")
     if incomplete:
         say(f"{path}: {incomplete:,} rows or units have no text for {' or '.join(languages)}, and are left out")
 
@@ -179,12 +180,14 @@ def table_rows(path: Path, encoding: str | None) -> Iterator[tuple[int, list[byt
     Raises UserError for a row of another width than the first, and at the end for cells in quotes: all of them, or, as
     spreadsheets write them, those with a quotation mark, which is doubled.
     """
-    width, plain, all_quoted, doubled = 0, False, True, False
+    width, plain, all_quoted, doubled, opened = 0, False, True, False, False
     for number, row in filled(path, encoding, b" \r"):  # a row of tabs has empty cells
         cells = row.split(b"\t")
-        width = width or len(cells)
+        width, before = width or len(cells), opened
+        opened = any(cell.startswith(b'"') for cell in cells)
         if len(cells) != width:
-            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {width}")
+            why = "; a tab or a line break in quotes is not read, write the table without" * (before or opened)
+            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {width}{why}")
         if not plain:
             marked = [cell for cell in cells if b'"' in cell]
             plain = not all(map(QUOTED.fullmatch, marked))

@@ -37,8 +37,8 @@ OTHERS = {
     rb"(\"[^\n]*\",\"[^\n]*\"\r?\n){2,}[^\n]*\Z": "a table with commas; {{tsv: {0}}} reads one with tabs and no quotes",
     rb'(#[^\n]*\n|\s)*msg(id|ctxt) "': "a catalogue of gettext; text without mark-up, one segment per line, is expected",
     rb"(\d+-\d+( \d+-\d+)*\n){2,}[^\n]*\Z": "word alignments; text is expected",
-    rb"([^\t\n]*\t[^\n]*\n){2,}[^\n]*\Z": "a table with tabs; {{tsv: {0}}} reads both sides",
 }
+TABLE = "a table with tabs; {{tsv: {0}}} reads both sides, and cut -f2 {0} prints the second"
 FIRST = 1 << 16  # bytes of a text, by which it is judged
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
 MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
@@ -67,13 +67,23 @@ ROW = re.compile(rf"({COLUMNS}|{'|'.join(re.findall('[A-Z][a-z]+', NAMES)).lower
 
 def require_plain(beginning: bytes, label: str, form: str = "") -> None:
     """Raise UserError for the beginning of a file that is not text, or not of a `form` of tables."""
-    for pattern, said in OTHERS.items():
-        if re.match(pattern, beginning, re.IGNORECASE) and not re.match(SGM, beginning, re.IGNORECASE):
-            if (form and f"{{{form}: " in said) or (form == "tmx" and beginning.lstrip()[:1] == b"<"):
-                return
-            member = ": " in label and "{" in said  # only a text can be the member of an archive
-            held = said.format("FILE" if member else label) + ", unpacked from the archive first" * member
-            raise UserError(f"{label} is {held}")
+    said = form_of(beginning)
+    if said and not re.match(SGM, beginning, re.IGNORECASE):
+        if (form and f"{{{form}: " in said) or (form == "tmx" and beginning.lstrip()[:1] == b"<"):
+            return
+        member = ": " in label and "{" in said  # only a text can be the member of an archive
+        held = said.format("FILE" if member else label) + ", unpacked from the archive first" * member
+        raise UserError(f"{label} is {held}")
+
+
+def form_of(beginning: bytes) -> str:
+    """Return what a beginning that is not plain text is, and what to do. "" for plain text.
+
+    In a table, nearly all lines have a tab: an empty line, or a line break in a cell, makes no text of it.
+    """
+    said = next((said for pattern, said in OTHERS.items() if re.match(pattern, beginning, re.IGNORECASE)), "")
+    tabs = [b"\t" in line for line in beginning.split(b"\n")[:-1] if line.strip(b"\r")]
+    return said or TABLE * (sum(tabs) > max(1, len(tabs) * (1 - ENOUGH)))
 
 
 def require_form(path: Path, form: str) -> None:
@@ -110,8 +120,7 @@ def notice(beginning: bytes, label: str) -> bool:
 
 def notice_form(beginning: bytes, label: str) -> None:
     """Say on stderr if a text whose lines are taken as they stand is not plain, or is in pieces."""
-    found = [said.partition(";")[0] for pattern, said in OTHERS.items() if re.match(pattern, beginning, re.IGNORECASE)]
-    if form := "an .sgm file" if re.match(SGM, beginning, re.IGNORECASE) else next(iter(found), None):
+    if form := "an .sgm file" if re.match(SGM, beginning, re.IGNORECASE) else form_of(beginning).partition(";")[0]:
         say(f"{label} is {form}; its lines are taken as they stand")
     notice(beginning, label)
 

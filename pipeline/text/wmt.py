@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from pipeline.settings.languages import means
+from pipeline.settings.languages import means, script_of
 from pipeline.text.archives import Unpacked
 from pipeline.text.forms import line, lines_in
 from pipeline.text.plain import XML
@@ -34,13 +34,17 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
             raise UserError(f"{named} is missing, and {name} is no XML of WMT, which could have a part #{author}")
         return {name: lines_in(content, name, encoding)}
     try:
-        found = texts(fromstring(b"".join(stream)), kind, language, name)
+        root = fromstring(b"".join(stream))
+        found = texts(root, kind, language, name)
     except UserError:
         raise
     except (ParseError, LookupError, ValueError) as error:
         raise UserError(f"{name} is damaged or in an unknown encoding: {error}") from None
     if author not in ("", *found) or not found:
-        held = ", ".join(found) or "none"
+        others = ", ".join({side.get("lang", "no language"): None for side in root.iter(kind)})
+        held = (
+            ", ".join(found) or f"none; those outside of test suites are read, and the file has {others or 'no such text'}"
+        )
         raise UserError(f"{named}: no <{kind}> in {language} has this {AUTHORS[kind]}; there is {held}")
     return {f"{name}#{by}": lines for by, lines in found.items() if author in ("", by)}
 
@@ -48,14 +52,20 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
 def texts(root: Element, kind: str, language: str, name: str) -> dict[str, Lines]:
     """Return the texts of one kind in a test set, by author. Each has an entry for each segment of the set."""
     rows: list[dict[str, str]] = []
+    codes = [side.get("lang", language) for side in root.iter(kind)]
+    # A code without a region stands for one with a region
+    general = [code for code in codes if means(language, code) and script_of(code) == script_of(language)]
+    wanted = [code for code in codes if means(code, language)] or general
     for document in (each for each in root.iter("doc") if "testsuite" not in each.attrib):
         sides = [(side, content(side, name)) for side in document.iter() if side.tag in ("src", *AUTHORS)]
         references = [segments for side, segments in sides if side.tag == "ref"]
         chosen = [
             (side.get(AUTHORS[kind], ""), segments)
             for side, segments in sides
-            if side.tag == kind and means(side.get("lang", language), language)
+            if side.tag == kind and side.get("lang", language) in wanted
         ]
+        if len({author for author, _ in chosen}) < len(chosen):
+            raise UserError(f"{name}: a document has two <{kind}> of one {AUTHORS[kind]}; each needs its own name")
         for number in dict.fromkeys(number for _, segments in sides for number in segments):
             if not references or any(segments.get(number) for segments in references):
                 rows.append({author: segments[number] for author, segments in chosen if segments.get(number)})

@@ -283,6 +283,8 @@ def test_a_first_row_of_names_is_said(collected, capsys, first):
         ("a table with |||", b"0 ||| a b ||| LM= -1 ||| -2\n0 ||| a ||| LM= -2 ||| -3\n"),
         ("a text with lines of mark-up", b"<url>http://a.org/1</url>\n<keywords>a, b</keywords>\nEins.\n"),
         ("a pointer of Git LFS", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
+        ("a table with tabs", b"1\tA.\r\n2\tB.\r\n\r\n3\tC.\r\n"),
+        ("a table with tabs", b"a\tb\n" * 20 + b'"c\nd"\te\n'),
         ("word alignments", b"0-0 1-2\n0-0\n"),
         ("a tar file", tarfile.TarInfo("my.de").tobuf()),
         ("an HTML page", b"<!DOCTYPE html><html>\n"),
@@ -319,6 +321,7 @@ def test_a_file_of_another_form_than_the_stated_one_is_named(refused, form):
     "lines",
     [
         *([first, *ENGLISH[1:]] for first in ("Rar!", "Lzip packs files.", "%PDF is a comment.")),
+        ["One\ttab", *["Another\ttab"] * 5, "none", "none"],
         ["Das Zeichen \x1b$B steht hier: ä ö ü."],
         ["An \x1b$B escape", "x"],
         ["ab\0c"],
@@ -388,7 +391,9 @@ GROWING = f'<!DOCTYPE t [<!ENTITY e0 "{"x" * 99}">{GROWING}]>'
 @pytest.mark.parametrize(
     ("part", "data", "said"),
     [
-        ("tsv", table([("a", "b"), ("c",)]), ["row 2 has 1 columns"]),
+        ("tsv", table([("a", "b"), ("c",)]), ["row 2 has 1 columns, and the first row has 2"]),
+        ("tsv", b'a\tb\n"c\nd"\te\n', ["row 2 has 1 columns", "a line break in quotes is not read"]),
+        ("tsv", b'a\tb\n"c\td"\te\n', ["row 2 has 3 columns", "a tab or a line break in quotes"]),
         ("tsv", table([("a", "b", "c")]), ["first row is 'a, b, c'", "columns en and de, or two without names"]),
         ("tsv", table([('"a"', '"b"'), ('"c"', '"d"')]), ["cells are in quotes"]),
         ("tsv", table([("a", "b"), ('"say ""a"", then ""b"""', "c")]), ["cells are in quotes"]),

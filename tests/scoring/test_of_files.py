@@ -86,7 +86,9 @@ def test_wmts_xml_is_read_as_sacrebleu_reads_it(tmp_path):
     expected = {name: BLEU().corpus_score(fields[name], references).score for name in ("one", "two")}
     words = ["--language", "deu", "--metric", "bleu-13a", "--reference", path, "--hypothesis"]
     for name, score in expected.items():
-        assert evaluated(*words, f"{path}#{name}").split("\n")[2].split()[1] == f"{score:.2f}"
+        for code in ("deu", "de_AT", "DE-de"):
+            given = "--language", code, *words[2:], f"{path}#{name}"
+            assert evaluated(*given).split("\n")[2].split()[1] == f"{score:.2f}"
     plain, *_ = written(tmp_path, plain=[*HYPOTHESES[:2], *HYPOTHESES[3:]])
     *_, last = evaluated(*words, plain, "--against", f"{path}#two").strip().split("\n")
     assert f"minus {plain}: {expected['two'] - expected['one']:+.2f} " in last and "no p" in last
@@ -103,7 +105,9 @@ REFUSED = {  # the arguments but for `--language de`: what is said
     "--hypothesis hyp --reference ref --metric chrf+": "did you mean 'chrf++'",
     "--hypothesis hyp --reference wmt#C": "wmt#C: no <ref> in de has this translator; there is A",
     "--hypothesis hyp#one --reference ref": "hyp#one is missing, and hyp is no XML of WMT",
-    "--hypothesis hyp --reference wmt --language fr": "no <ref> in fr has this translator; there is none",
+    "--hypothesis hyp --reference wmt --language fr": "no <ref> in fr has this translator; there is none; those out",
+    "--hypothesis hyp --reference wmt --language fr-CA": "and the file has de",
+    "--hypothesis hyp --reference twice": "twice: a document has two <ref> of one translator; each needs its own name",
     "--hypothesis wmt --reference wmt": "not wmt#one, wmt#two; FILE#SYSTEM",
     "--hypothesis wmt#two --reference wmt": "wmt#two has no translation of segment 2 of the set",
     "--hypothesis hyp --reference cut": "cut is damaged",
@@ -120,7 +124,8 @@ def test_what_cannot_be_scored_is_refused(here):
     Path("ansi").write_bytes("Er sagte: „Ja“ – und ging.\n".encode("cp1252") * 30)
     documents = [f'<doc docid="{name}"><seg id="1">{name}</seg></doc>' for name in "ab"]
     sgm = [f"<refset>{first}{second}</refset>" for first, second in (documents, documents[::-1])]
-    for name, text in (("wmt", content), ("cut", content[:-9]), ("a.sgm", sgm[0]), ("b.sgm", sgm[1])):
+    twice = XML.format(f'<doc id="a">{side("ref", "de", {1: "a"}) * 2}</doc>')
+    for name, text in (("wmt", content), ("twice", twice), ("cut", content[:-9]), ("a.sgm", sgm[0]), ("b.sgm", sgm[1])):
         Path(name).write_text(text)
     with_settings(here)
     for words, said in REFUSED.items():

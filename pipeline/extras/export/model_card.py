@@ -22,6 +22,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
+from transformer.decoding import PAPER
 from transformer.files import read_json
 
 UNKNOWN = "not recorded; it may limit the use of the model"
@@ -96,6 +97,8 @@ def difference_of(kind: str, decoding: DecodingConfig) -> str:
         why = "With a beam of 1, this library stops at the first end, and this project when no other can win"
     elif kind == "ctranslate2" and decoding.alpha > HIGH:
         why = f"With alpha above {HIGH}, a longer translation can win that this library no longer searches for"
+    elif decoding.extra_length < PAPER.extra_length:
+        why = f"With extra_length {decoding.extra_length}, translations can end at the limit, here one for a whole batch"
     elif decoding.precision == "bfloat16":
         why = "This code computes in float32, and this project used bfloat16"
     else:

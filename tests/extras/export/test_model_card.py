@@ -56,7 +56,15 @@ def test_a_card_has_only_scores_of_its_weights_its_settings_and_its_search(param
     assert "has to be normalised" in card() and "replaced by their" in card() and "normalisation form C" not in card()
     different, power = "can differ from those that were scored", dataclasses.replace(PAPER, penalty="power")
     assert card().index("L^alpha, and") < card().index("30.0") and different not in card(kind="transformer")
-    for settings, kinds in ({}, ()), ({"alpha": 2.0}, ("ctranslate2",)), ({"beam": 1}, ("marian", "ctranslate2")):
+    for settings, kinds in (
+        ({}, ()),
+        ({"alpha": 2.0}, ("ctranslate2",)),
+        ({"beam": 1}, ("marian", "ctranslate2")),
+        (
+            {"extra_length": 2},
+            ("marian", "ctranslate2"),
+        ),
+    ):
         decoding = dataclasses.replace(power, **settings)
         assert tuple(kind for kind in FORMATS if different in card(kind=kind, decoding=decoding)) == kinds
     assert "input is normalised" in card(kind="transformer")
