@@ -10,7 +10,7 @@ import pytest
 from pipeline.orchestrating.project import opened
 from pipeline.reporting.page import page
 from pipeline.scoring import bleu, moses
-from pipeline.settings.languages import language_of, means, not_known, tag
+from pipeline.settings.languages import general, language_of, means, not_known, tag
 from pipeline.text.letters import swapped
 from tests.support.refusals import refused
 from transformer import languages as of_package
@@ -78,6 +78,8 @@ def test_the_rules_of_sentences_are_found_by_every_code_of_their_language():
 def test_what_differs_stays_different_and_what_nothing_knows_is_named():
     assert len({*map(language_of, ["zh", "yue", "ja", "hr", "sr", "nn", "no", "id", "ms", "pt", "es"])}) == 11
     assert tag("pt_br") == tag("por-BR") != tag("pt") and not means("pt", "pt-BR") and not means("pt-PT", "pt-BR")
+    assert general("pt", "pt-BR") and general("zh", "zh-CN") and general("deu_Latn", "de-AT")
+    assert not any(general(*pair) for pair in (("pt-PT", "pt-BR"), ("zh", "zh-TW"), ("sr", "sr-Latn"), ("en", "de-AT")))
     assert means("zh-TW", "zho_Hant") and means("zh", "zho_Hans") and not means("zh-TW", "zho_Hans")
     assert not_known(["de", "x-own", "qaa", "ceb"]) == ""
     assert means("zho_trad", "zh_Hant") and means("zho_simp", "zh_Hans") and not means("zho_trad", "zho_simp")

@@ -66,6 +66,14 @@ def means(code: str, wanted: str) -> bool:
     return found.language == other.language and same_script and other.territory in regions
 
 
+def general(code: str, wanted: str) -> bool:
+    """Whether a code states less than `wanted` and has its script: de for de-AT, zh for zh-CN, and not zh for zh-TW.
+
+    It stands for `wanted` where nothing else does.
+    """
+    return means(wanted, code) and script_of(code) == script_of(wanted)
+
+
 def same(codes: Iterable[str], others: Iterable[str]) -> bool:
     """Whether two sequences of codes name the same languages: en and de are eng and de_AT."""
     return [*map(language_of, codes)] == [*map(language_of, others)]

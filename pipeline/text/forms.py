@@ -15,7 +15,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from pipeline.running.progress import say
-from pipeline.settings.languages import means, script_of, tag
+from pipeline.settings.languages import general, means, script_of, tag
 from pipeline.text.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
 from pipeline.text.encodings import utf8
 from pipeline.text.plain import SGM, notice, require_form, require_plain
@@ -139,7 +139,8 @@ def pairs(
 def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
     """Return the places of each side in `names`, by language or as source and target. [] if there are none.
 
-    Those of the very code come first, then other variants of the language, those in its usual script first.
+    Those of the very code come first, then other variants of the language, those in its usual script first. If there are
+    none, a code without a region stands for one with a region.
     """
     bare = tuple(name.removeprefix("sentence_") for name in names)  # sentence_deu_Latn in FLORES-200
     return next((found for wanted in (languages, ("source", "target")) if all(found := places(bare, wanted))), [])
@@ -149,14 +150,14 @@ def named(names: Sequence[str], languages: Languages) -> list[list[int]]:
 def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
     held, wanted = [tag(name) for name in names], [tag(code) for code in languages]
 
-    def fits(at: int, own: str) -> bool:
-        return held[at] == own or (held[at] not in wanted and means(names[at], own))  # not the other side's
+    def side(own: str) -> list[int]:
+        free = [at for at, code in enumerate(held) if code == own or code not in wanted]  # not the other side's
+        for fits in (means, general):
+            if found := [at for at in free if held[at] == own or fits(names[at], own)]:
+                return sorted(found, key=lambda at: (held[at] != own, script_of(names[at]) != script_of(own)))
+        return []
 
-    found = [
-        sorted((held[at] != own, script_of(name) != script_of(own), at) for at, name in enumerate(names) if fits(at, own))
-        for own in wanted
-    ]
-    sides = [[at for *_, at in side] for side in found]
+    sides = [side(own) for own in wanted]
     return [[at for at in side if names[at] != "id"] or side for side in sides]  # id numbers rows if another is Indonesian
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from pipeline.settings.languages import means, script_of
+from pipeline.settings.languages import general, means
 from pipeline.text.archives import Unpacked
 from pipeline.text.forms import line, lines_in
 from pipeline.text.plain import XML
@@ -53,9 +53,7 @@ def texts(root: Element, kind: str, language: str, name: str) -> dict[str, Lines
     """Return the texts of one kind in a test set, by author. Each has an entry for each segment of the set."""
     rows: list[dict[str, str]] = []
     codes = [side.get("lang", language) for side in root.iter(kind)]
-    # A code without a region stands for one with a region
-    general = [code for code in codes if means(language, code) and script_of(code) == script_of(language)]
-    wanted = [code for code in codes if means(code, language)] or general
+    wanted = next(filter(None, ([code for code in codes if fits(code, language)] for fits in (means, general))), [])
     for document in (each for each in root.iter("doc") if "testsuite" not in each.attrib):
         sides = [(side, content(side, name)) for side in document.iter() if side.tag in ("src", *AUTHORS)]
         references = [segments for side, segments in sides if side.tag == "ref"]

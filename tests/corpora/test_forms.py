@@ -118,7 +118,8 @@ def test_one_file_with_both_sides(collected, kind):
     assert collected({form: f"text/my.{form}"}, **{f"my_{form}": PAIRED[kind]}) == [ENGLISH, GERMAN]
     if kind not in ("tsv", "jsonl, by side"):  # whose sides have no languages
         assert collected({form: [f"text/my.{form}"] * 2}, ("de", "en")) == [GERMAN * 2, ENGLISH * 2]
-        assert collected({form: f"text/my.{form}"}, ("ger", "eng_Latn")) == [GERMAN, ENGLISH]
+        for codes in ("ger", "eng_Latn"), ("de-CH", "en_US"):
+            assert collected({form: f"text/my.{form}"}, codes) == [GERMAN, ENGLISH]
     if form not in ("zip", "parquet"):
         for pack in (gzip.compress, lzma.compress, bz2.compress):
             assert collected({form: "text/packed"}, packed=pack(PAIRED[kind])) == [ENGLISH, GERMAN]
