@@ -60,7 +60,8 @@ def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"])
 
 def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path, out: Path) -> None:
     """Write all outputs except the scores into `out`."""
-    lines, _ = chosen.lines("normalised")
+    # The set of another corpus may be normalised in another way than the text of the training
+    lines = translator.normalise(chosen.lines("raw")[0]) if translator.text_config else chosen.lines("normalised")[0]
     decoder, model = chosen_decoder(translator, chosen, decoding, folder)
     found = best(translator, lines, decoding.set, decoder)
     write_lines(out / "translation.txt", translator.text(found.translations))

@@ -28,6 +28,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -216,10 +217,10 @@ def judge(arguments: argparse.Namespace) -> None:
     if len(found) != (2 if arguments.against else 1):
         expected = "two different translations are" if arguments.against else "one translation is"
         raise UserError(f"{expected} expected, not {', '.join(found)}; FILE#SYSTEM takes one of an XML")
+    for (name, lines), (another, others) in combinations([*found.items(), *references.items()], 2):
+        order = [getattr(each, "documents", ()) for each in (lines, others)]
+        require_aligned(name, len(lines), another, len(others), *order)
     for name, lines in found.items():
-        for reference, others in references.items():
-            order = [getattr(each, "documents", ()) for each in (lines, others)]  # an XML's are not compared
-            require_aligned(name, len(lines), reference, len(others), *order)
         if not lines or None in lines:
             raise UserError(f"{name} has no translation of segment {[*lines, None].index(None) + 1:,} of the set")
     texts = {name: [segment or "" for segment in lines] for name, lines in found.items()}

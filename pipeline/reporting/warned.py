@@ -110,6 +110,8 @@ def of_set(counts: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     for kind, text in OF_ROWS.items():
         if number := counts.get(kind, 0):
             yield f"{several(number, 'row')} {text}", False
+    for language, share in counts.get("unwritten", {}).items():
+        yield f"{share:.0%} of the pieces ({language}) are bytes or unknown: the vocabulary has not learnt such text", True
     for language, number in counts.get("invalid", {}).items():
         if number:
             yield f"{several(number, 'line')} with damaged UTF-8 ({language}), which U+FFFD replaces", False

@@ -85,7 +85,7 @@ class Unpacked:
     `label` promises a compression that the first bytes do not have.
     """
 
-    documents: tuple[bytes, ...] = ()  # of an .sgm file that was read: each name, and then b"" for each segment
+    documents: tuple[bytes, ...] = ()  # of an .sgm file that was read: each name, then that of each segment, or b""
 
     def __init__(self, packed: Any, label: str) -> None:
         self.packed, self.label, self.size = packed, label, 0

@@ -130,7 +130,11 @@ def by_language(archive: Path, keys: Languages) -> Sides:
     require_form(archive, "zip")
     with undamaged(archive), zipfile.ZipFile(archive) as packed:
         ends = [name.rpartition(".")[2] for name in packed.namelist()]
-    held = [f".{ends[first]}" for first, *_ in named(ends, (keys[0][1:], keys[1][1:]))] or list(keys)
+    codes = keys[0][1:], keys[1][1:]
+    if not (sides := named(ends, codes)):
+        known = ", ".join(dict.fromkeys(ends))[:99]
+        raise UserError(f"{archive}: it has no members in {' and '.join(codes)}; the names of its members end in {known}")
+    held = [f".{ends[first]}" for first, *_ in sides]
     for name, stream in members(archive, held):
         yield keys[held.index(name)], stream
 

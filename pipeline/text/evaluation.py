@@ -61,8 +61,11 @@ def read_aligned(first: Path, second: Path) -> tuple[list[str], list[str]]:
 
 
 def require_aligned(first: Path | str, lines: int, second: Path | str, others: int, *documents: tuple[bytes, ...]) -> None:
-    """Raise UserError unless both files have the same number of lines and, if both have documents, the same in order."""
+    """Raise UserError unless both files have the same number of lines and, if both have documents, the same in order.
+
+    `documents` are the names of the documents and of their segments, b"" where a segment has none, as in `Unpacked`.
+    """
     if lines != others:
         raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")
-    if len({*documents, ()}) > 2:
-        raise UserError(f"{first} and {second} have different documents, or the same in another order")
+    if all(documents) and (len({*map(len, documents)}) > 1 or any(a != b and a and b for a, b in zip(*documents))):
+        raise UserError(f"{first} and {second} have different documents or segments, or the same in another order")

@@ -26,8 +26,9 @@ from transformer.config.reading import UserError
 Languages = tuple[str, str]
 Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
 QUOTED = re.compile(rb'"(?:[^"]|"")*"')  # a cell of a table, as spreadsheets write those with special characters
-# An attribute of each document, and nothing for each segment
-DOCUMENT = rb"<doc\b[^>]*?\b%s\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s>]*))|<seg\b"
+VALUE = rb"\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s>]*))"  # of an attribute
+DOCUMENT = rb"<doc\b[^>]*?\b%s" + VALUE
+ORDER = rb"<(?:doc\b[^>]*?\bdocid|seg\b[^>]*?\bid)" + VALUE + rb"|<seg\b"
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
 
 
@@ -55,23 +56,25 @@ def sgm_segments(chunks: Iterable[bytes], stream: Unpacked) -> Iterator[bytes]:
     opened = len(re.findall(rb"<seg\b", stated, re.IGNORECASE))
     if len(segments) != opened or not opened:
         raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
-    documents = attributes(b"docid", stated)
-    names = [*filter(None, documents)]
+    names = [*filter(None, attributes(DOCUMENT % b"docid", stated))]
     if len({*names}) < len(names):
-        held = b", ".join(dict.fromkeys(filter(None, attributes(b"sysid", stated)))).decode(errors="replace") or "sets"
+        held = (
+            b", ".join(dict.fromkeys(filter(None, attributes(DOCUMENT % b"sysid", stated)))).decode(errors="replace")
+            or "sets"
+        )
         raise UserError(f"{label}: it holds several texts, one after the other ({held}); a file with one is expected")
-    stream.documents = tuple(documents) if names else ()
+    stream.documents = tuple(attributes(ORDER, stated)) if names else ()
     for segment in segments:  # bytes that are not UTF-8 are passed on
         yield line(resolve_references(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
 
 
-def attributes(name: bytes, content: bytes) -> list[bytes]:
-    """The attribute of each document of an .sgm file, or b"" where it is not stated."""
-    return [*map(b"".join, re.findall(DOCUMENT % name, content, re.IGNORECASE))]
+def attributes(pattern: bytes, content: bytes) -> list[bytes]:
+    """What the groups of a pattern have at each place of an .sgm file, or b"" where they have nothing."""
+    return [*map(b"".join, re.findall(pattern, content, re.IGNORECASE))]
 
 
 class Text(list[str]):
-    """The lines of a text, and the documents of an .sgm file, as in `Unpacked`."""
+    """The lines of a text, and the documents and segments of an .sgm file or an XML of WMT, as in `Unpacked`."""
 
     documents: tuple[bytes, ...] = ()
 

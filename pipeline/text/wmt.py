@@ -8,11 +8,12 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from pipeline.settings.languages import general, means
 from pipeline.text.archives import Unpacked
-from pipeline.text.forms import line, lines_in
+from pipeline.text.forms import Text, line, lines_in
 from pipeline.text.plain import XML
 from transformer.config.reading import UserError
 
@@ -51,7 +52,7 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
 
 def texts(root: Element, kind: str, language: str, name: str) -> dict[str, Lines]:
     """Return the texts of one kind in a test set, by author. Each has an entry for each segment of the set."""
-    rows: list[dict[str, str]] = []
+    rows, order = list[dict[str, str]](), list[bytes]()
     codes = [side.get("lang", language) for side in root.iter(kind)]
     wanted = next(filter(None, ([code for code in codes if fits(code, language)] for fits in (means, general))), [])
     for document in (each for each in root.iter("doc") if "testsuite" not in each.attrib):
@@ -64,10 +65,16 @@ def texts(root: Element, kind: str, language: str, name: str) -> dict[str, Lines
         ]
         if len({author for author, _ in chosen}) < len(chosen):
             raise UserError(f"{name}: a document has two <{kind}> of one {AUTHORS[kind]}; each needs its own name")
+        order.append(document.get("id", "").encode())
         for number in dict.fromkeys(number for _, segments in sides for number in segments):
             if not references or any(segments.get(number) for segments in references):
                 rows.append({author: segments[number] for author, segments in chosen if segments.get(number)})
-    return {by: [row.get(by) for row in rows] for by in dict.fromkeys(author for row in rows for author in row)}
+                order.append(number.encode())
+    found: dict[str, Lines] = {}
+    for by in dict.fromkeys(author for row in rows for author in row):
+        found[by] = lines = Text(cast(list[str], [row.get(by) for row in rows]))
+        lines.documents = tuple(order)
+    return found
 
 
 def content(side: Element, name: str) -> dict[str, str]:

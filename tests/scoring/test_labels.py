@@ -115,6 +115,16 @@ def test_an_oracle_knows_the_references_and_each_sentence_says_whether_its_searc
     assert ended == {"oracle": [True] * 3, "cut": [False] * 3, "whole": [True] * 3}
 
 
+def test_a_set_of_another_corpus_is_normalised_as_the_text_of_the_model_was(place):
+    model_folder(place / "average")
+    params, line = load(place / "params.yaml"), {"model": "run/average", "set": "demo-test", "precision": "float32"}
+    write_params_yaml(place, params | {"decodings": {"here": line}})
+    raw = [line.replace(" ", "&nbsp;") for line in LINES]
+    write_evaluation_set(place / "data/sets/demo-test", raw=(raw, SECOND), normalised=(raw, SECOND))
+    in_process.run(["pipeline.decode_set", "here", "--model", "average", "--set", "data/sets/demo-test", "--out", "here"])
+    assert read_lines(place / "here/translation.txt") == TRANSLATIONS
+
+
 BLEU = {"bleu-13a": {}, "bleu-13a-lc": {"lowercase": True}}
 BLEU |= {"bleu-intl": {"tokenize": "intl"}, "bleu-intl-lc": {"tokenize": "intl", "lowercase": True}}
 WORDS = {"tokenize": "none", "smooth_method": "none", "force": True}

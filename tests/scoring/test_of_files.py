@@ -114,6 +114,9 @@ REFUSED = {  # the arguments but for `--language de`: what is said
     "--hypothesis hyp --reference ref --encoding utf-9": "--encoding: 'utf-9' is not possible; the name of an",
     "--hypothesis hyp --reference ansi": "give `evaluate` --encoding cp",
     "--hypothesis a.sgm --reference b.sgm": "a.sgm and b.sgm have different documents",
+    "--hypothesis a.sgm --reference a.sgm b.sgm": "a.sgm and b.sgm have different documents",
+    "--hypothesis a.sgm --reference c.sgm": "a.sgm and c.sgm have different documents or segments",
+    "--hypothesis b.sgm --reference wmt#A": "b.sgm and wmt#A have different documents",
 }
 
 
@@ -124,8 +127,16 @@ def test_what_cannot_be_scored_is_refused(here):
     Path("ansi").write_bytes("Er sagte: „Ja“ – und ging.\n".encode("cp1252") * 30)
     documents = [f'<doc docid="{name}"><seg id="1">{name}</seg></doc>' for name in "ab"]
     sgm = [f"<refset>{first}{second}</refset>" for first, second in (documents, documents[::-1])]
+    more = [("c.sgm", sgm[0].replace('id="1">b', 'id="2">b'))]
     twice = XML.format(f'<doc id="a">{side("ref", "de", {1: "a"}) * 2}</doc>')
-    for name, text in (("wmt", content), ("twice", twice), ("cut", content[:-9]), ("a.sgm", sgm[0]), ("b.sgm", sgm[1])):
+    for name, text in (
+        ("wmt", content),
+        ("twice", twice),
+        ("cut", content[:-9]),
+        ("a.sgm", sgm[0]),
+        ("b.sgm", sgm[1]),
+        *more,
+    ):
         Path(name).write_text(text)
     with_settings(here)
     for words, said in REFUSED.items():

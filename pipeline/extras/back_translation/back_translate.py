@@ -34,8 +34,10 @@ def work(
     translator: Translator, choice: Choice, text: Path, paths: list[Path], config: NormaliseConfig, select: Filter
 ) -> dict[str, Any]:
     """Write the pairs of translations and text to the two `paths`. Returns the counts."""
-    lines = read_lines(text)
-    found = best(translator, lines, str(text), decoder_of(choice))
+    lines, rules = read_lines(text), translator.text_config
+    other = rules and any(getattr(rules, key) != getattr(config, key) for key in ("entities", "nfc", "punctuation"))
+    given = translator.normalise(lines) if other else lines  # as the text of the run that translates
+    found = best(translator, given, str(text), decoder_of(choice))
     side = Side(paths[0], paths[0].suffix[1:], config)
     sources = side.lines([f"{line}\n".encode() for line in translator.text(found.translations)])
     sources, targets = select(sources, lines)

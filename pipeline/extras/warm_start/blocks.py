@@ -44,4 +44,5 @@ def check_warm_start(params: Mapping, name: str, where: str) -> None:
         )
 
 
-BLOCKS = {"warm_starts": Block(WarmStart, {"corpus": CORPUS}, beside="corpora", check=check_warm_start)}
+COUNTS = {"warm_start": "corpora/{}/binarise.json"}
+BLOCKS = {"warm_starts": Block(WarmStart, {"corpus": CORPUS}, beside="corpora", counts=COUNTS, check=check_warm_start)}

@@ -5,7 +5,8 @@
         --sets data/sets --report scores/corpora/NAME/binarise.json
 
 Writes what `binarise` and `learn_bpe` write for a corpus, with the first weights beside the arrays (`binarised`), and both
-sets under the name of the warm start. The model must translate between the languages of the corpus.
+sets under the name of the warm start. The model must translate between the languages of the corpus. The report says if the
+vocabulary cannot write much of dev.
 """
 
 import argparse
@@ -16,11 +17,26 @@ from pipeline.running import stage
 from pipeline.settings.languages import same
 from pipeline.settings.params import entry, languages, load, section
 from pipeline.settings.vocabulary import VocabularyConfig
+from pipeline.text.evaluation import read_lines
+from pipeline.text.sets import files_of
 from transformer.checkpoint import VOCABULARY, WEIGHTS, read_settings
 from transformer.config.reading import UserError, read_saved
 from transformer.config.text import TEXT, TextConfig
-from transformer.files import read_json
+from transformer.files import read_json, write_json
 from transformer.vocabulary import Vocabulary
+
+MUCH = 0.1  # of the pieces of dev: text in another script than that of the model's text
+
+
+def count_unwritten(vocabulary: Vocabulary, text: Path, codes: tuple[str, str], report: Path) -> None:
+    """Add to the report, for each side of dev, the share of pieces that are bytes or unknown characters, if it is large."""
+    known, of = read_json(report), vocabulary.processor
+    for path, code in zip(files_of(text, "dev", codes), codes):
+        ids = [each for line in vocabulary.encode(read_lines(path)) for each in line]
+        share = sum(of.IsByte(each) or of.IsUnknown(each) for each in ids) / max(1, len(ids))
+        if share > MUCH:
+            known["sets"]["dev"].setdefault("unwritten", {})[code] = share
+    write_json(report, known)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -36,6 +52,7 @@ def main(arguments: argparse.Namespace) -> None:
     named = str(model.relative_to(Path("models")))
     initial = {"model": named, "settings": vars(saved.model), "weights": model / WEIGHTS}
     binarised(arguments.text, vocabulary, codes, config, arguments.out / "binarised", arguments.report, initial)
+    count_unwritten(vocabulary, arguments.text, codes, arguments.report)
     complete(name, model / VOCABULARY, arguments.description, arguments)
 
 

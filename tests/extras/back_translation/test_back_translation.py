@@ -35,6 +35,7 @@ from tests.support.projects import ROOT
 from tests.support.refusals import refusals, refused, spoilt
 from tests.support.small_run import write_params_yaml
 from transformer.config.reading import UserError
+from transformer.config.text import TextConfig
 from transformer.config.vocabulary import UNK
 from transformer.decoders.steps import Translation
 from transformer.vocabulary import Vocabulary
@@ -157,6 +158,11 @@ def test_too_few_lines_are_refused_with_their_number(fetched, skip, first):
 class Backwards:
     """A translator that reverses each line. The translation of a line with an x is empty."""
 
+    text_config: TextConfig | None = None
+
+    def normalise(self, lines):
+        return [line.upper() for line in lines]
+
     def n_best(self, lines, name, count, tick, decoder):
         self.lines = lines
         return [[Translation([4], 0.0)] for _ in lines]
@@ -175,6 +181,10 @@ def test_synthetic_pairs_are_aligned_clean_and_filtered(selected, tmp_path):
     assert [path.read_text() for path in paths] == ["iewz snie\nierd\n", "eins zwei\ndrei\n"]
     assert counts["dropped"] == {"empty": 1, "max_words": 0, "max_ratio": 1, "deduplicate": 0, "decontaminate": 2}
     assert (counts["read"], counts["kept"], made["pieces"]) == (6, 2, 12)
+    other = Backwards()  # the text of whose training was normalised by other rules
+    other.text_config = TextConfig(("de", "en"), config.entities, config.nfc, not config.punctuation)
+    work(other, decoder(selected, "own-bt"), tmp_path / "text", paths, config, Filter(config))
+    assert [path.read_text().split("\n")[0] for path in paths] == ["IEWZ SNIE", "eins zwei"]
     (tmp_path / "text").write_text("x\na.b.c\nx\n")
     with pytest.raises(UserError, match=r"dropped: 2 empty, 0 max_words, 1 max_ratio, 0 deduplicate$"):
         work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config, Filter(config))

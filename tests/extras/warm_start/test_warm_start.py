@@ -7,12 +7,16 @@ import pytest
 import torch
 
 from pipeline.extras.warm_start import warm_start
+from pipeline.reporting.warned import of_stage
 from pipeline.settings.check import check
 from tests.support.back_translations import entry, with_runs
+from tests.support.projects import ROOT
 from tests.support.refusals import refusals, refused, spoilt
 from transformer.checkpoint import write_settings
-from transformer.files import sha256, write_json
+from transformer.files import read_json, sha256, write_json
+from transformer.vocabulary import Vocabulary
 
+VOCABULARY = ROOT / "tests/data/commit-3b4f273/model/vocabulary.model"
 WARM = {"corpus": "own", "model": "forward/average"}
 
 
@@ -63,7 +67,7 @@ def test_a_folder_of_other_languages_or_with_another_vocabulary_is_refused(selec
     with refused("models/general translates de to en, and the corpus is en to de"):
         warm_start.main(arguments)
     write_json(folder / "text.json", {"languages": ["eng", "deu_Latn"], **text})
-    for name in ("binarised", "complete"):
+    for name in ("binarised", "complete", "count_unwritten"):
         monkeypatch.setattr(warm_start, name, lambda *_: None)
     warm_start.main(Namespace(**vars(arguments), text=None, out=here, report=None, description=None))
     (folder / "vocabulary.model").write_bytes(b"another")
@@ -71,3 +75,14 @@ def test_a_folder_of_other_languages_or_with_another_vocabulary_is_refused(selec
         warm_start.main(arguments)
     selected["warm_starts"]["own-ws"]["model"] = "general"
     check(selected)
+
+
+def test_text_that_the_vocabulary_cannot_write_is_warned_of(here):
+    for code, text in ("de", "a b c\nd\n"), ("sr", "абв a\nгд\n"):
+        Path(f"dev.{code}").write_text(text, encoding="utf-8")
+    report = here / "scores/corpora/ws/binarise.json"
+    for codes, said in (("de", "sr"), [True]), (("de", "de"), []):
+        write_json(report, {"sets": {"train": {"pairs": 2}, "dev": {"pairs": 2}}})
+        warm_start.count_unwritten(Vocabulary(VOCABULARY), here, codes, report)
+        assert read_json(report)["sets"]["train"] == {"pairs": 2}
+        assert [each.large and "of the pieces (sr) are bytes" in each.text for each in of_stage("warm_start@ws")] == said
