@@ -249,6 +249,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", launcher.SET)  # the first one is of the parent of workers
 def test_no_stage_outlives_dvc_or_snakemake_and_each_outlives_the_thread_that_started_it(tmp_path, name):
     code = "import sys; sys.argv = ['-m']; import pipeline, time; time.sleep(600)"

@@ -52,6 +52,7 @@ def test_masks_depend_on_step_share_and_worker(tmp_path, monkeypatch, settings, 
     assert len(draws) > 100 and all(len(list(same)) == 1 for _, same in groupby(draws)), "no two masks are equal"
 
 
+@pytest.mark.slow
 def test_the_seed_decides_on_weights_orders_and_masks(tmp_path):
     """The stage `train` with two seeds, one of them twice. One thread draws from another stream, which is tested below."""
     seen, whole = {}, Trainer.run

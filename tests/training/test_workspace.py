@@ -337,6 +337,7 @@ def test_more_steps_go_on_from_the_finished_training_with_the_bytes_of_one_of_th
         assert f"resuming at step {longest}" in capsys.readouterr().err, "the longest from which a multiple remains"
 
 
+@pytest.mark.slow
 def test_more_steps_do_not_go_on_from_a_state_of_other_code_or_of_other_hardware(short, monkeypatch, capsys):
     whole = trained(short, **MORE, **SHORT | {"steps": 9})
     shutil.rmtree("work/run")

@@ -220,6 +220,7 @@ stages:
 LATER = CONTENT.replace("size: 42", "size: 4321") + CONTENT[CONTENT.index("  two:") :].replace("two", "three")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "first"), [(CONTENT, 0), (LATER, CONTENT.encode().index(b"size: 42"))], ids=["", "longer"]
 )

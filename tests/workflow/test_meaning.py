@@ -134,6 +134,7 @@ def messages(tree: ast.Module) -> Iterator[ast.Constant]:
             yield from (each for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
 
 
+@pytest.mark.slow
 def test_a_word_of_a_message_changes_no_digest_and_any_other_constant_does():
     def digest(tree: ast.Module) -> str:
         return Meaning(ast.parse(ast.unparse(tree)), lambda name: ([], "")).own
@@ -251,6 +252,7 @@ class Mover(ast.NodeTransformer):
         return found[::-1]
 
 
+@pytest.mark.slow
 def test_a_move_of_modules_makes_no_stage_stale(tmp_path, monkeypatch):
     """Every module moves, besides those whose paths are listed, and gets another name. Only imports are rewritten."""
     before = {stage: code.described(stage) for stage in code.scripts()}

@@ -416,6 +416,7 @@ def test_the_hosts_of_a_server_for_other_machines_are_its_own_names_and_those_th
 LONG = "x" * 2**26  # more than the buffers of the system hold
 
 
+@pytest.mark.slow
 def test_a_connection_whose_client_does_not_read_is_closed():
     class Long(Slow):
         def hypotheses(self, texts, name):
@@ -435,6 +436,7 @@ def test_a_connection_whose_client_does_not_read_is_closed():
         wait_for(healthy)
 
 
+@pytest.mark.slow
 def test_a_client_keeps_its_connection_while_its_answer_is_computed_and_between_requests(slow):
     with served(slow, limits(seconds=1.0)) as server, ThreadPoolExecutor(2) as clients:
         with connect(server) as connection:
