@@ -54,15 +54,17 @@ class Sources:
         the `option` splits texts. Raises UserError as `normalise`, and for a sentence that is too long for a batch.
         """
         for number, text in enumerate(checked(texts, before), before + 1):
-            found = self.divided(text)
-            parts, several = found if split else Divided([[self.normalised(text)]], [""]), len(found.sentences) > 1
+            parts = self.divided(text) if split else Divided([[self.normalised(text)]], [""])
             longest = max(map(len, self.encode(parts.sentences)), default=0)
+            doubtful = longest > self.longest or not self.said  # else no division is needed
+            found = self.divided(text) if doubtful and not split else parts
+            several = not split and len(found.sentences) > 1
             if longest > self.longest:
                 what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
-                remedy = f"{option} splits it at sentence ends" if several and not split else "divide this sentence"
+                remedy = f"{option} splits it at sentence ends" if several else "divide this sentence"
                 raise UserError(f"{what}, and a batch takes {self.longest:,}; {remedy}, or raise batch_tokens")
             if not self.said and (doubt := self.doubt(found, together=not split)):
-                self.said.append(f"line {number} has {doubt}" + f"; {option} translates each" * (several and not split))
+                self.said.append(f"line {number} has {doubt}" + f"; {option} translates each" * several)
                 self.say(self.said[0])
             yield parts
 

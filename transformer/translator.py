@@ -162,9 +162,10 @@ class Translator(Sources):
         """
         if not isinstance(text, Iterable) or isinstance(text, NO_TEXTS) or hasattr(text, "columns"):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
-        for key in settings.keys() - vars(self.config).keys():
+        if wrong := [key for key in settings if key not in vars(self.config)]:
             options = [name for name, each in signature(self.__call__).parameters.items() if each.kind is each.KEYWORD_ONLY]
-            raise UserError(unknown(key, [*options, *vars(self.config)], "the settings of decoding"))
+            known = [*options, *vars(self.config)]
+            raise UserError("\n".join(unknown(key, known, "the settings of decoding") for key in wrong))
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         if split and (prefix or min_length):
             raise UserError("prefix and min_length apply to one sentence; they are not possible with split")

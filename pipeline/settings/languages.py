@@ -74,6 +74,12 @@ def general(code: str, wanted: str) -> bool:
     return means(wanted, code) and script_of(code) == script_of(wanted)
 
 
+def fitting(codes: Iterable[str], wanted: str) -> list[str]:
+    """Return those of the `codes` that mean `wanted`, or, if none does, those that are more general."""
+    known = [*codes]
+    return [code for code in known if means(code, wanted)] or [code for code in known if general(code, wanted)]
+
+
 def same(codes: Iterable[str], others: Iterable[str]) -> bool:
     """Whether two sequences of codes name the same languages: en and de are eng and de_AT."""
     return [*map(language_of, codes)] == [*map(language_of, others)]

@@ -15,7 +15,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from pipeline.running.progress import say
-from pipeline.settings.languages import general, means, script_of, tag
+from pipeline.settings.languages import fitting, script_of, tag
 from pipeline.text.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
 from pipeline.text.encodings import utf8
 from pipeline.text.plain import SGM, notice, require_form, require_plain
@@ -155,10 +155,9 @@ def places(names: tuple[str, ...], languages: Languages) -> list[list[int]]:
 
     def side(own: str) -> list[int]:
         free = [at for at, code in enumerate(held) if code == own or code not in wanted]  # not the other side's
-        for fits in (means, general):
-            if found := [at for at in free if held[at] == own or fits(names[at], own)]:
-                return sorted(found, key=lambda at: (held[at] != own, script_of(names[at]) != script_of(own)))
-        return []
+        fit = fitting([names[at] for at in free], own)
+        found = [at for at in free if names[at] in fit]
+        return sorted(found, key=lambda at: (held[at] != own, script_of(names[at]) != script_of(own)))
 
     sides = [side(own) for own in wanted]
     return [[at for at in side if names[at] != "id"] or side for side in sides]  # id numbers rows if another is Indonesian

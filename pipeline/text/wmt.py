@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from pipeline.settings.languages import general, means
+from pipeline.settings.languages import fitting
 from pipeline.text.archives import Unpacked
 from pipeline.text.forms import Text, line, lines_in
 from pipeline.text.plain import XML
@@ -53,8 +53,7 @@ def read_sides(named: str, kind: str, language: str, encoding: str | None = None
 def texts(root: Element, kind: str, language: str, name: str) -> dict[str, Lines]:
     """Return the texts of one kind in a test set, by author. Each has an entry for each segment of the set."""
     rows, order = list[dict[str, str]](), list[bytes]()
-    codes = [side.get("lang", language) for side in root.iter(kind)]
-    wanted = next(filter(None, ([code for code in codes if fits(code, language)] for fits in (means, general))), [])
+    wanted = fitting({side.get("lang", language) for side in root.iter(kind)}, language)
     for document in (each for each in root.iter("doc") if "testsuite" not in each.attrib):
         sides = [(side, content(side, name)) for side in document.iter() if side.tag in ("src", *AUTHORS)]
         references = [segments for side, segments in sides if side.tag == "ref"]
